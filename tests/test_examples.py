@@ -31,7 +31,12 @@ def run(name: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", PRINTS)
+LONG = ("evaluate", "train", "serve")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in PRINTS]
+)
 def test_an_example_prints_what_it_promises(name):
     assert PRINTS[name] in run(name)
 

@@ -69,6 +69,7 @@ def test_the_package_of_the_page_works(site):
     assert json.loads(run(site, "-c", USE)) == ["MUIDOP", "Second opinion", True, 1.0]
 
 
+@pytest.mark.slow
 def test_the_command_line_knows_its_policy_and_its_tasks(site):
     assert "second_opinion" in run(site, "-m", "studio", "run", "--help")
     assert "What is the square of" in run(

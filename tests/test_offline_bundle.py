@@ -68,6 +68,7 @@ def read_paths(out: Path) -> list[str]:
     return [file["path"] for file in json.loads((out / "bundle.json").read_text())["files"]]
 
 
+@pytest.mark.slow
 def test_a_machine_without_an_index_gets_everything(index, tmp_path):
     index("alpha", "beta>=1", f'gamma; python_version == "{RUNNING}"')
     index("beta", size=5000)

@@ -22,7 +22,7 @@ from tests.machine import needs
 from tests.postgres import postgres, programs
 from trainer.tasks import find_task
 
-pytestmark = [pytest.mark.medium, needs(programs() is not None, "PostgreSQL")]
+pytestmark = [pytest.mark.slow, needs(programs() is not None, "PostgreSQL")]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ CHECKPOINT = "starter-grpo"
 
 
 def open_dialog(page: Page) -> None:
+    page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("button", name="Binding", exact=True).click()
     drawer = page.locator(".page-drawer")
     drawer.get_by_label("Checkpoint").select_option(CHECKPOINT)

@@ -220,6 +220,7 @@ def test_filters_live_in_the_address(page, studio_url, data):
     expect(page.locator(".compare-empty")).to_contain_text("never-was")
 
 
+@pytest.mark.slow
 def test_an_evaluation_is_started_from_the_page_and_its_figures_appear(page, studio: Studio, data):
     page.goto(f"{studio.url}/compare?tab=suite&o=oracle&o=starter-grpo")
     page.locator(".compare-evaluate summary").click()
@@ -321,7 +322,7 @@ def test_the_ablation_names_the_worker_that_carries_the_score(page, studio_url, 
 # Everywhere
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), pytest.param(390, True, marks=pytest.mark.slow)])
 def test_every_view_fits_the_window_and_reads_well(browser, studio_url, data, width, dark):
     job, pair, training = data
     views = {

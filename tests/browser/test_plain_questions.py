@@ -46,7 +46,7 @@ def is_right(answer: str, expected: float | str, tolerance: float) -> bool:
 
 def test_most_plain_questions_are_answered_by_the_orchestrator_that_the_page_offers(page, studio_url):
     page.goto(f"{studio_url}/")
-    expect(page.locator("#run-orchestrator input")).to_have_value("SmolLM2, reads any pool")
+    expect(page.locator("#run-orchestrator input")).to_have_value("SmolLM2 reader")
     page.get_by_role("button", name="Run", exact=True).click()  # the question that is there
     expect(page.get_by_test_id("answer")).to_have_text("15499478", timeout=PATIENCE_MS)
     rows = yaml.safe_load(QUESTIONS.read_text(encoding="utf-8"))

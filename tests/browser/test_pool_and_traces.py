@@ -115,8 +115,10 @@ def test_versions_are_kept_and_an_old_one_can_be_restored(page, studio_url):
 def test_an_exported_pool_comes_back_equal_and_a_corrupt_one_is_refused(page, studio_url):
     open_pool(page, studio_url, "travels")
     with page.expect_download() as download:
+        page.get_by_role("button", name="More", exact=True).click()
         page.get_by_role("link", name="Export").click()
     text = download.value.path().read_text()
+    page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("button", name="Import").click()
     drawer = page.locator(".page-drawer")
     for broken, said in (
@@ -132,6 +134,7 @@ def test_an_exported_pool_comes_back_equal_and_a_corrupt_one_is_refused(page, st
     drawer.get_by_role("button", name="Import").click()
     expect(page.get_by_label("Pool", exact=True)).to_have_value("travelled")
     with page.expect_download() as download:
+        page.get_by_role("button", name="More", exact=True).click()
         page.get_by_role("link", name="Export").click()
     back = json.loads(download.value.path().read_text())
     assert back == {**json.loads(text), "name": "travelled"}
@@ -139,6 +142,7 @@ def test_an_exported_pool_comes_back_equal_and_a_corrupt_one_is_refused(page, st
 
 def test_a_file_too_large_for_a_pool_is_not_even_read(page, studio_url, tmp_path):
     page.goto(f"{studio_url}/pool")
+    page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("button", name="Import").click()
     large = tmp_path / "large.json"
     large.write_bytes(b"\xff" * 10_000_000)
@@ -195,3 +199,10 @@ def test_dark_mode_is_remembered(browser, studio_url):
         expect(body).not_to_have_css("background-color", before)
         page.goto(f"{studio_url}/pool")
         expect(body).not_to_have_css("background-color", before)
+        expect(body).to_have_css("color", "rgb(232, 237, 246)")  # what hangs below body itself is readable, too
+
+
+def test_a_page_of_the_tests_knows_nothing_of_the_theme_that_another_chose(browser, studio_url):
+    with watched_page(browser) as page:
+        page.goto(f"{studio_url}/traces")
+        assert page.evaluate("localStorage.getItem('podium-theme')") is None

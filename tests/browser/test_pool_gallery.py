@@ -119,6 +119,7 @@ def test_a_key_is_a_reference_that_says_at_once_whether_it_resolves(page, studio
     assert SECRET not in page.content() and "sk-this-is-a-key-itself" not in page.content()
 
 
+@pytest.mark.slow
 def test_an_mcp_tool_is_added_and_called_within_five_clicks(page, studio):
     new_pool(page, studio.url, "mcp")
     page.evaluate("window.clicks = 0; addEventListener('click', (event) => event.detail && window.clicks++, true)")
@@ -150,6 +151,7 @@ def test_an_mcp_tool_is_added_and_called_within_five_clicks(page, studio):
     expect(added.locator(".page-health")).to_have_attribute("data-health", "ok", timeout=SLOW_MS)
 
 
+@pytest.mark.slow
 def test_an_mcp_server_behind_a_url_gives_tools_that_answer(page, studio):
     drawer = new_pool(page, studio.url, "mcp-url")
     page.get_by_role("button", name="Add worker").click()
@@ -170,6 +172,7 @@ def test_an_mcp_server_behind_a_url_gives_tools_that_answer(page, studio):
         service.kill()
 
 
+@pytest.mark.slow
 def test_an_endpoint_of_a_space_becomes_a_tool(page, studio, tmp_path):
     drawer = new_pool(page, studio.url, "space")
     page.get_by_role("button", name="Add worker").click()
@@ -211,10 +214,13 @@ def test_functions_of_a_file_become_tools(page, studio, tmp_path):
     drawer.get_by_label("Function").fill(str(file))
     drawer.get_by_role("button", name="Look").click()
     expect(drawer.locator(".pool-import-offer")).to_have_count(1, timeout=SLOW_MS)
+    drawer.get_by_label("Their calls only read").check()
     drawer.get_by_role("button", name="Add 1 worker").click()
     drawer.get_by_label("Width").fill("3")
     drawer.get_by_role("button", name="Call it").click()
     expect(drawer.locator(".page-value")).to_have_text("6", timeout=SLOW_MS)
+    pool = page.request.get(f"{studio.url}/api/pools/functions").json()
+    assert [worker["effects"] for worker in pool["workers"]] == ["none"]
 
 
 def test_uploaded_documents_can_be_searched(page, studio, tmp_path):
@@ -324,12 +330,14 @@ def test_the_gallery_is_used_by_keyboard_and_gives_focus_back(page, studio):
     expect(add).to_be_focused()
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1440, False), (1440, True), (390, False)])
+@pytest.mark.parametrize(
+    ("width", "dark"), [*(pytest.param(1440, dark, marks=pytest.mark.slow) for dark in (False, True)), (390, False)]
+)
 def test_axe_finds_nothing_in_the_gallery_and_nothing_sticks_out(browser, studio, width, dark):
     with watched_page(browser, width=width, dark=dark) as page:
         page.goto(f"{studio.url}/pool?pool=starter")
         page.get_by_role("button", name="Add worker").click()
-        expect(page.locator("[data-server]").first).to_be_visible()
+        expect(page.locator("[data-server]").first).to_be_visible(timeout=SLOW_MS)
         template(page, "units").locator(".pool-gallery-add").click()
         template(page, "units").locator(".pool-gallery-test").click()
         expect(template(page, "units").locator(".pool-test")).to_be_visible()

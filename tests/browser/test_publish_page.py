@@ -36,19 +36,14 @@ def hub() -> Iterator[tuple[str, Hub]]:
 @pytest.fixture(scope="module")
 def publisher(hub: tuple[str, Hub], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     """A studio with recorded runs, logged in to that Hub."""
-    running = Studio(tmp_path_factory.mktemp("publisher") / "home")
+    folder = tmp_path_factory.mktemp("publisher")
+    running = Studio(folder / "home", variables=client_environment(hub[0], str(folder / "hf")))
     give_starter_data(running.home)
     store = prepare_store(str(running.home))
     for family, level, index in RUNS:
         record_run(store, "starter-grpo", family, level, index)
     store.close()
-    before = dict(os.environ)
-    os.environ.update(client_environment(hub[0], str(running.home.parent / "hf")))
-    try:
-        running.start()
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    running.start()
     yield running
     running.stop()
 
@@ -61,6 +56,7 @@ def fill(page: Page, url: str, repo: str, way: str) -> None:
     page.get_by_role("button", name="Preview every file").click()
 
 
+@pytest.mark.slow
 def test_every_file_is_shown_and_one_click_publishes_exactly_that(page, publisher, hub):
     fill(page, publisher.url, "tiny-page", "Replay, plain page")
     files = page.locator(".publish-file")
@@ -156,6 +152,7 @@ def folders(publisher: Studio, tmp_path_factory: pytest.TempPathFactory) -> dict
     return {name: folder / "space" for name, folder in made.items()}
 
 
+@pytest.mark.slow
 def test_the_plain_page_opens_from_a_file_and_replays(browser, folders):
     with _page_of_a_file(browser, reduced="no-preference") as page:
         page.goto((folders["static"] / "index.html").as_uri())

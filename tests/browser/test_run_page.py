@@ -28,10 +28,24 @@ def run_first_query(page: Page, url: str) -> str:
 
 def import_pool(page: Page, url: str, document: str) -> None:
     page.goto(f"{url}/pool")
+    page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("button", name="Import").click()
     page.get_by_label("Pool as JSON").fill(document)
     page.locator(".page-drawer").get_by_role("button", name="Import").click()
-    expect(page.locator(".page-toast")).to_contain_text("Saved as version")
+    expect(page.locator(".page-toast")).to_contain_text(re.compile("Saved as version|Imported"))
+    if "stays off" in page.locator(".page-toast").inner_text():
+        agree_to_all(page)
+
+
+def agree_to_all(page: Page) -> None:
+    """Switch on every worker of an imported pool, after it has said what it wants."""
+    asking = page.locator(".pool-consent")
+    expect(asking).to_be_visible()
+    for box in asking.get_by_role("checkbox").all():
+        box.check()
+    asking.get_by_role("button", name="Switch on the ticked").click()
+    expect(asking).to_have_count(0)
+    expect(page.locator(".page-toast")).to_contain_text("Switched on")
 
 
 def choose(page: Page, box: str, value: str) -> None:
@@ -89,6 +103,7 @@ def test_steps_can_be_reached_and_opened_with_the_keyboard(page, studio_url):
     expect(page.locator(".run-graph-world .run-graph-card[aria-pressed=true]")).not_to_have_attribute("data-id", "1")
 
 
+@pytest.mark.slow
 def test_a_link_reopens_a_run_after_a_restart(page, studio: Studio):
     episode = run_first_query(page, studio.url)
     answer = page.get_by_test_id("answer").inner_text()
@@ -189,6 +204,7 @@ INSIDE = """bars => bars.every((bar) => {
 })"""
 
 
+@pytest.mark.slow
 def test_a_step_of_no_time_at_the_end_of_a_long_turn_has_its_bar_in_sight(browser, studio: Studio):
     plan = {"steps": [{"worker": "first", "instruction": "hi", "access": []}], "answer": "$1"}
     with slow_model() as address, watched_page(browser) as page:

@@ -44,6 +44,7 @@ def snippet(page: Page, tab: str) -> str:
     return page.locator(".serve-snippet").inner_text()
 
 
+@pytest.mark.slow
 def test_serve_from_the_page_call_it_as_the_snippets_say_and_stop_it(edge, page):
     page.goto(f"{edge.url}/serve?pool=edge&orchestrator=direct")
     expect(page.get_by_text("Nothing is served yet")).to_be_visible()
@@ -127,6 +128,7 @@ def log_in(page: Page, name: str, password: str = PASSWORD) -> None:
     page.get_by_role("button", name="Log in").click()
 
 
+@pytest.mark.slow
 def test_a_person_logs_in_runs_something_under_their_name_and_logs_out(shared, browser):
     with watched_page(browser) as page:
         page.goto(f"{shared.url}/?pool=edge&orchestrator=direct")

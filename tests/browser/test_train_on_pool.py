@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from pool_registry.pool import export_pool
@@ -11,6 +12,7 @@ from tests.browser.test_run_page import import_pool
 from tests.trainer.support.shop import build_shop
 
 
+@pytest.mark.slow
 def test_practice_tasks_are_made_struck_and_given_to_a_job(page: Page, studio_url: str, tmp_path):
     import_pool(page, studio_url, export_pool(build_shop(tmp_path)))
     page.goto(f"{studio_url}/pool?pool=shop")

@@ -268,7 +268,7 @@ def test_a_checkpoint_is_chosen_on_the_run_page(page, studio_url, job):
     rows.first.get_by_role("link", name="Run it").click()
     expect(page.locator("#run-orchestrator input")).to_have_value(f"{job} at step 100")
     page.goto(f"{studio_url}/?orchestrator=no-such-checkpoint@1")
-    expect(page.locator("#run-orchestrator input")).to_have_value("SmolLM2, reads any pool")
+    expect(page.locator("#run-orchestrator input")).to_have_value("SmolLM2 reader")
 
 
 def test_log_and_recipe_are_shown_as_text(page, studio_url, job):
@@ -281,7 +281,7 @@ def test_log_and_recipe_are_shown_as_text(page, studio_url, job):
 
 
 @pytest.mark.parametrize("where", ["?new=1", "?job={job}", "?job={job}&tab=rollouts", "?job={job}&tab=checkpoints"])
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_nothing_is_wrong_for_people_who_cannot_see_well(browser, studio_url, job, where, dark):
     with watched_page(browser, dark=dark) as page:
         page.goto(f"{studio_url}/train{where.format(job=job)}")
@@ -337,6 +337,7 @@ def test_a_job_goes_on_when_the_studio_is_killed_and_the_page_finds_it_again(pag
     expect(state(page)).to_have_text("Stopped", timeout=LONG_MS)
 
 
+@pytest.mark.slow
 def test_a_failed_job_says_why_and_what_to_do(page, studio: Studio, base):
     text = recipe(base, steps=3, name="broken").replace('"batch": 2', '"batch": 2, "max_length": 32')
     start(page, studio.url, text)
@@ -346,6 +347,7 @@ def test_a_failed_job_says_why_and_what_to_do(page, studio: Studio, base):
     expect(advice).to_contain_text("raise sft.max_length")
 
 
+@pytest.mark.slow
 def test_a_second_job_waits_in_the_queue_and_can_leave_it(page, studio: Studio, base):
     first = start(page, studio.url, recipe(base, steps=100_000, name="first"))
     expect(state(page)).to_have_text("Running", timeout=LONG_MS)

@@ -70,7 +70,7 @@ def test_problems_are_told_at_their_step_and_nothing_typed_is_lost(page, studio_
     expect(page.locator(".run-inspector-head").first).to_be_visible()
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_step_is_added_with_the_keyboard_on_a_phone(browser, studio_url, dark):
     with watched_page(browser, width=390, height=844, dark=dark) as page:
         run_first_query(page, studio_url)
@@ -115,17 +115,19 @@ def run_wrongly(page: Page, url: str, pool: str) -> str:
 
 def test_a_failure_is_remembered_shown_to_the_next_run_and_forgotten(page, studio_url, wrong_model):
     import_pool(page, studio_url, chat_pool("forgetful", wrong_model))
+    page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("button", name="Memory", exact=True).click()
     drawer = page.locator(".page-drawer")
     expect(drawer).to_contain_text("No lessons yet")
     drawer.get_by_label("Lessons are").select_option("rule")
-    expect(page.locator(".page-toast")).to_contain_text("Saved as version 2")
+    expect(page.locator(".page-toast")).to_contain_text("Saved as version 3")  # 2 switched its workers on
     run_wrongly(page, studio_url, "forgetful")
     expect(page.locator("#composer-note")).to_contain_text("put before the query")
     run_wrongly(page, studio_url, "forgetful")
     page.get_by_test_id("recalled").click()
     expect(page.get_by_test_id("lesson")).to_contain_text("It answered -1, which is wrong")
     page.goto(f"{studio_url}/pool?pool=forgetful")
+    page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("button", name="Memory on").click()
     expect(drawer.locator(".pool-memory-lesson")).to_have_count(2)
     found = Axe().run(page).response["violations"]

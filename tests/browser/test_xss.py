@@ -19,6 +19,7 @@ from pool_registry.actions import Failure, Observation, Status
 from pool_registry.pool import Pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
+from tests.trust.trials import count_trials
 from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe
 
@@ -146,6 +147,7 @@ def nothing_ran(page: Page, dialogs: list[str]) -> None:
         .map((each) => each.getAttribute('src') || each.getAttribute('href') || each.getAttribute('action') || '')
         .filter((url) => /evil|^javascript|hacked/.test(url))""")
     assert bad == []
+    count_trials(len(PAYLOADS))
 
 
 def test_enough_payloads_are_tried():

@@ -11,7 +11,9 @@ pytestmark = pytest.mark.medium
 QUESTION = "import {room}; from huggingface_hub import constants as c; print(c.HF_HUB_DISABLE_TELEMETRY)"
 
 
-@pytest.mark.parametrize("room", ["orchestrator", "trainer.run_recipe", "studio.app"])
+@pytest.mark.parametrize(
+    "room", ["orchestrator", pytest.param("trainer.run_recipe", marks=pytest.mark.slow), "studio.app"]
+)
 def test_telemetry_is_off_before_the_hub_client_is_imported(room: str) -> None:
     without = {name: value for name, value in os.environ.items() if not name.startswith("HF_HUB")}
     said = subprocess.run(

@@ -122,7 +122,7 @@ assert template.group == "tools"
 assert find_missing(template, {}) == [("upper", "this is missing")]
 added = make_worker(template, {"upper": True}, pool)
 assert (added.name, added.description, added.timeout_s) == ("reverse", "Turns a text around.", 5)
-assert describe_kind("reverse")["schema"]["properties"]["upper"] == {"title": "Upper", "type": "boolean"}
+assert describe_kind("reverse").json_schema["properties"]["upper"] == {"title": "Upper", "type": "boolean"}
 assert icon_of("reverse") == "M4 4h16" and icon_of("nobody") == ""
 """)  # fmt: skip
 

@@ -8,8 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pool_registry.pool import Limits, Pool, check_pool, disarm_pool, export_pool, import_pool
+from pool_registry.pool import Limits, Pool, check_pool, export_pool, import_pool
 from pool_registry.pool_diff import Change, diff, summary
+from pool_registry.wants import disarm_pool, list_wants
 from pool_registry.worker import WorkerSpec
 
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -54,13 +55,13 @@ def test_a_pool_of_every_kind_comes_back_equal_from_its_file(pool):
 @settings(max_examples=40, deadline=None)
 @given(POOLS)
 def test_a_pool_from_a_file_starts_nothing_before_a_person_agrees(pool):
-    safe, notes = disarm_pool(pool)
+    safe, wants, _ = disarm_pool(pool)
     assert [each.model_copy(update={"enabled": True}) for each in safe.workers] == [
         each.model_copy(update={"enabled": True}) for each in pool.workers
     ]
     starting = {each.name for each in pool.enabled if each.kind == "function" or _is_stdio(each)}
-    assert {each.name for each in safe.enabled} == {each.name for each in pool.enabled} - starting
-    assert len(notes) == len(starting)
+    assert starting <= set(wants) and not any(list_wants(each) for each in safe.enabled)
+    assert {each.name for each in safe.enabled} == {each.name for each in pool.enabled} - set(wants)
 
 
 def _is_stdio(each: WorkerSpec) -> bool:
@@ -70,16 +71,16 @@ def _is_stdio(each: WorkerSpec) -> bool:
 def test_a_wrapped_worker_that_starts_a_program_is_disarmed_and_named():
     inner = {"name": "i", "kind": "function", "description": "d", "config": {"target": "os:getcwd"}}
     wrapped = WorkerSpec(name="outer", kind="flaky", description="d", config={"inner": inner})
-    safe, notes = disarm_pool(Pool(name="p", workers=(wrapped,)))
+    safe, wants, _ = disarm_pool(Pool(name="p", workers=(wrapped,)))
     assert safe.enabled == ()
-    assert notes == ("outer starts the Python function os:getcwd on this machine; it stays off until you enable it",)
+    assert wants == {"outer": ["starts the Python function os:getcwd on this machine, with your rights"]}
 
 
 def test_nothing_falls_back_on_a_disarmed_worker():
     function = WorkerSpec(name="f", kind="function", description="d", config={"target": "os:getcwd"})
-    safe, notes = disarm_pool(Pool(name="p", workers=(worker("a", fallback="f"), function)))
+    safe, wants, notes = disarm_pool(Pool(name="p", workers=(worker("a", fallback="f"), function)))
     check_pool(safe)
-    assert (safe.worker("a").fallback, safe.worker("a").enabled, len(notes)) == ("", True, 2)
+    assert (safe.worker("a").fallback, safe.worker("a").enabled, len(notes), len(wants)) == ("", True, 1, 1)
 
 
 @settings(max_examples=40, deadline=None)

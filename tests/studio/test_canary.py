@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -116,7 +117,7 @@ def everything_happened(studio, home) -> str:
             "arguments": {"instruction": "x"},
         }
         said += [json.dumps(commands.run(action, asked)) for action in ("try_worker", "check_worker")]
-        said.append(json.dumps(runtime.worker_health(spec, "leaky").document()))
+        said.append(json.dumps(asdict(runtime.worker_health(spec, "leaky"))))
     logging.getLogger().removeHandler(handler)
     return "\n".join([*said, *records])
 

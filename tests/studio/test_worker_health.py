@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_the_light_says_what_is_wrong_first(probe, calls, circuit, light, says):
 
 def test_figures_come_with_the_light():
     health = assess_worker(SPEC, GOOD, [DOWN, OK, SLOW, ASKED_WRONGLY], HALF)
-    document = health.document()
+    document = asdict(health)
     assert (document["calls"], document["errors"], document["error_rate"]) == (4, 1, 0.25)
     assert document["median_latency_s"] == 0.3 and document["last_error"] == "connection"
     assert document["probe"]["at"].endswith("+00:00") and document["circuit"]["state"] == "half-open"

@@ -151,6 +151,7 @@ print(asyncio.run(evaluate(planned)).mean, parts["test"][0].verifier.accepts(str
     assert draws.startswith("True ") and solved == "1.0 True"
 
 
+@pytest.mark.slow
 def test_commands_list_and_show_them(site):
     code = """
 import json
@@ -171,6 +172,7 @@ print(json.loads(trainer("tasks", "show", "--family", "sums", "--json"))["plan"]
     assert (of_source, of_family) == ("riddles", "$1")
 
 
+@pytest.mark.slow
 def test_the_recipes_form_suggests_them(site):
     code = """
 import json
@@ -249,6 +251,7 @@ for name in {list(sentences)}:
         assert sentence in line
 
 
+@pytest.mark.slow
 def test_bad_entry_points_leave_the_others_as_they_are(site):
     code = """
 from trainer.grpo.rewards import REWARDS, accuracy_reward, explain_missing_reward

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestrator.checkpoints import Checkpoint
 from trainer.errors import InvalidRecipe
 from trainer.grpo.phases import find_phase, list_phases
 from trainer.recipe import (
@@ -278,6 +280,13 @@ def test_a_file_that_is_no_recipe_is_told_with_the_presets(tmp_path):
     for path in (tmp_path / "missing.yaml", tmp_path / "bytes.yaml", tmp_path):
         with pytest.raises(InvalidRecipe, match="no recipe file"):
             load_recipe(str(path))
+
+
+@pytest.mark.parametrize(("start", "hints", "shown"), [("", None, 0), ("", 5, 5), ("older", None, 3), ("older", 0, 0)])
+def test_hints_are_those_of_the_checkpoint_that_training_starts_from(monkeypatch, start, hints, shown):
+    older = Checkpoint(name="older", kind="adapter", base="b", stage="sft", prompt="reader", hints=3)
+    monkeypatch.setattr("trainer.recipe.find_checkpoint", {"older": (Path(), older)}.get)
+    assert ModelSettings(start=start, hints=hints, prompt="reader").count_hints() == shown
 
 
 @pytest.mark.parametrize("source", ["ledger", "worlds", "everyday", "worlds*2 + ledger"])

@@ -98,11 +98,13 @@ def job_folder(trained, store):
     return JobStore(store.engine, store.home).folder(trained[1])
 
 
+@pytest.mark.slow
 def test_the_command_says_how_it_ended_and_nothing_else(trained):
     _, job, said = trained
     assert said == f"{job}: done\n"
 
 
+@pytest.mark.slow
 def test_every_step_left_a_complete_checkpoint(job_folder):
     found = complete_steps(job_folder.checkpoints)
     assert [step for step, _ in found] == [4, 3, 2, 1]
@@ -115,6 +117,7 @@ def test_every_step_left_a_complete_checkpoint(job_folder):
     assert not list(job_folder.draft.glob("checkpoint-*"))
 
 
+@pytest.mark.slow
 def test_the_figures_of_every_step_are_on_record(job_folder):
     rows = read_lines(job_folder.metrics)
     losses = {row["step"]: row for row in rows if "loss" in row}
@@ -127,6 +130,7 @@ def test_the_figures_of_every_step_are_on_record(job_folder):
     assert all(row["time/generation_s"] > 0 and row["cost/total"] == 0 for row in episodes.values())
 
 
+@pytest.mark.slow
 def test_every_episode_of_training_can_be_replayed(job_folder, store):
     groups = read_lines(job_folder.rollouts)
     assert sum(group["kept"] for group in groups) == 4  # 2 steps x 2 prompts
@@ -142,6 +146,7 @@ def test_every_episode_of_training_can_be_replayed(job_folder, store):
     assert len(demonstrated) == 8 and all(row.correct for row in demonstrated)
 
 
+@pytest.mark.slow
 def test_the_commands_tell_the_truth_about_a_job(trained, job_folder):
     home, job, _ = trained
     (listed,) = json.loads(trainer(home, "jobs", "list", "--json"))
@@ -156,6 +161,7 @@ def test_the_commands_tell_the_truth_about_a_job(trained, job_folder):
     assert "{'loss'" not in shown["log"]
 
 
+@pytest.mark.slow
 def test_the_demonstrations_of_a_job_can_be_exported(trained, tmp_path):
     home, job, _ = trained
     assert "8 demonstrations" in trainer(home, "demonstrations", job, "--out", str(tmp_path / "rows.jsonl"))
@@ -163,6 +169,7 @@ def test_the_demonstrations_of_a_job_can_be_exported(trained, tmp_path):
     assert len(rows) == 8 and all(row["messages"][-1]["role"] == "assistant" for row in rows)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_evaluated_by_its_name(trained):
     home, job, _ = trained
     arguments = ("--orchestrator", f"{job}@3", "--family", "forge", "--tasks", "2", "--json")
@@ -172,6 +179,7 @@ def test_a_checkpoint_is_evaluated_by_its_name(trained):
     assert f"{job}@4" in refused and refused.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_checkpoint_orchestrates_a_query(trained, monkeypatch):
     home, job, _ = trained
     monkeypatch.setenv("PODIUM_HOME", str(home))
@@ -343,6 +351,7 @@ def test_pools_vary_in_both_stages_and_fill_no_list(fresh, tiny_base):
     assert [(row["condition"], row["correct"]) for row in results].count(("varied", True)) == 2
 
 
+@pytest.mark.slow
 def test_an_adapter_is_trained_saved_and_orchestrates(fresh, tiny_base):
     model = {"base": str(tiny_base), "prompt": "query", "turn_tokens": 16, "lora": {"rank": 2}}
     evaluate = {"count": 2, "source": "forge"}

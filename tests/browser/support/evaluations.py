@@ -14,7 +14,7 @@ from orchestrator.plan import Turn
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import seed_starter
-from pool_registry.storage.pool_store import writing
+from pool_registry.storage.database import writing
 from tests.browser.support.jobs import Scripted
 from trainer.evaluation.trials import grade_episode
 from trainer.jobs.queue import JobRow, JobStore

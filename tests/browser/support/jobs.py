@@ -18,7 +18,7 @@ from orchestrator.engine.process_identity import this_process
 from orchestrator.plan import Turn
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool, open_live_pool
-from pool_registry.storage.pool_store import writing
+from pool_registry.storage.database import writing
 from trainer.evaluation.trials import grade_episode
 from trainer.jobs.job_folder import JobFolder
 from trainer.jobs.queue import JobRow, JobStore

@@ -23,7 +23,7 @@ from orchestrator.retrieval import sentence_vectors
 from pool_registry.language_models.completion import Completion
 from pool_registry.load_once import LoadOnce
 from pool_registry.storage.data_folder import find_home
-from pool_registry.storage.pool_store import open_engine
+from pool_registry.storage.upgrade import open_engine
 from tests.orchestrator.binding.support import learnt, pool_of, schema_of, worker
 
 SUM, ROUTE = "Adds numbers of a sum", "Distance between two airports in kilometers"

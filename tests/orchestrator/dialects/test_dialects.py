@@ -14,6 +14,7 @@ from orchestrator.dialects.base import MAX_TURN_CHARS, MAX_TURN_STEPS
 from orchestrator.dialects.tool_calls import _QUOTE
 from orchestrator.engine.events import TurnTaken, dump_event, load_event
 from orchestrator.plan import Step, Turn, escape
+from tests.trust.trials import choose_trials, count_trials
 
 WORKERS = ["sql", "units", "solver"]
 EVERY = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS.keys())
@@ -24,6 +25,7 @@ def parse(name: str, text: str) -> Turn:
 
 
 def check_total(dialect, text: str) -> Turn:
+    count_trials()
     turn = dialect.parse(text, 3, WORKERS)
     assert isinstance(turn, Turn)
     assert turn.error is not None or turn.steps or turn.has_answer
@@ -41,14 +43,14 @@ FRAGMENTS = st.sampled_from(
 
 
 @EVERY
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=choose_trials(150), deadline=None)
 @given(st.one_of(st.text(), st.lists(FRAGMENTS, max_size=40).map("".join)))
 def test_any_text_is_a_turn_or_an_error(dialect, text):
     check_total(dialect, text)
 
 
 @EVERY
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=choose_trials(60), deadline=None)
 @given(st.binary())
 def test_any_bytes_read_as_text_are_a_turn_or_an_error(dialect, data):
     check_total(dialect, data.decode("utf-8", "surrogateescape"))
@@ -63,7 +65,7 @@ JSON = st.recursive(
 
 
 @EVERY
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=choose_trials(100), deadline=None)
 @given(
     st.fixed_dictionaries({}, optional={"worker": JSON, "instruction": JSON, "arguments": JSON, "access": JSON}), JSON
 )

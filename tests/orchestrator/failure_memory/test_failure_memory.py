@@ -38,7 +38,7 @@ from orchestrator.retrieval import sentence_vectors
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.storage.data_folder import find_home
-from pool_registry.storage.pool_store import open_engine
+from pool_registry.storage.upgrade import open_engine
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
 from tests.orchestrator.support.engine import a_pool, engine_kinds, play_turns, step
 

@@ -102,6 +102,7 @@ def test_totals_and_critical_path_of_a_known_episode():
     assert found.critical_path_s == pytest.approx(2 + 5)
     assert found.serial_s == pytest.approx(2 + 7)
     assert found.wall_s == pytest.approx(5.0) and found.speedup == pytest.approx(9 / 5)
+    assert found.workers_speedup == pytest.approx(7 / 3), "planning does not count"
     assert (found.tokens_in, found.tokens_out, found.cost, found.steps, found.rounds) == (10, 5, 0.1, 4, 2)
     assert found.statuses == {"OK": 3, "EXEC_ERR": 1}
 

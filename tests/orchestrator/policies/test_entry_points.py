@@ -98,7 +98,13 @@ def test_a_bad_entry_point_is_named_with_its_package(site, name, sentence):
     assert "UnknownOrchestrator" in done.stderr
 
 
-@pytest.mark.parametrize("command", [("studio", "run"), ("studio", "serve"), ("trainer", "evaluate")])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("studio", "run"),
+        *(pytest.param(words, marks=pytest.mark.slow) for words in (("studio", "serve"), ("trainer", "evaluate"))),
+    ],
+)
 def test_command_line_help_lists_it(site, command):
     done = python(site, "-m", *command, "--help")
     assert done.returncode == 0, done.stderr
@@ -106,6 +112,7 @@ def test_command_line_help_lists_it(site, command):
     assert "shout[:AGENT]" in text and "model[:AGENT[:DIALECT]]" in text and "POLICY_NAMES" not in text
 
 
+@pytest.mark.slow
 def test_the_page_offers_it(site):
     code = (
         "from studio.orchestrators.choices import orchestrator_choices, orchestrator_name\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.reader.bind_needs import rank_workers
+from orchestrator.reader.cards import format_listed
 from orchestrator.reader.needs import Need
 from orchestrator.retrieval import sentence_vectors
 from pool_registry.calls.live_pool import open_live_pool
@@ -32,6 +33,13 @@ def test_needs_find_their_workers_whatever_these_are_called(condition):
     bound = {need: rank_workers(Need(need), workers)[0].worker for need in NEEDS}
     right = [need for need, name in NEEDS.items() if bound[need] == renaming.get(name, name)]
     assert len(right) >= len(NEEDS) - 1, bound
+
+
+def test_the_line_that_lists_a_worker_is_bound_to_it_whatever_its_vector_says(monkeypatch):
+    monkeypatch.setattr(sentence_vectors, "find_weights", lambda: None)
+    workers = list(open_live_pool(starter_pool()).workers.values())
+    for worker in workers:
+        assert rank_workers(Need(format_listed(worker).upper()), workers)[0].worker == worker.spec.name
 
 
 def test_without_the_sentence_model_shared_words_decide(monkeypatch):

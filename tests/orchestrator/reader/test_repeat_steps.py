@@ -10,9 +10,10 @@ import pytest
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.reader import ReaderPolicy
-from orchestrator.reader import bind_needs
+from orchestrator.reader import bind_needs, repeat_steps
 from orchestrator.reader.fill import BoundNeed
-from orchestrator.reader.refusal import refuse
+from orchestrator.reader.refusal import REFUSAL, is_refusal, refuse
+from orchestrator.retrieval import sentence_vectors
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.language_models.completion import Completion, Message
 from pool_registry.starter import starter_pool
@@ -33,6 +34,12 @@ class Script:
     async def write(self, messages: list[Message], _grammar: object, _draw: object) -> Completion:
         self.shown.append(messages)
         return Completion(self._texts[len(self.shown) - 1])
+
+
+@pytest.fixture(autouse=True)
+def no_other_words(monkeypatch):
+    """Here a rejected call goes to other workers at once; test_mend_calls.py has what is tried before."""
+    monkeypatch.setattr(repeat_steps, "plan_trials", lambda *_: [])
 
 
 @pytest.fixture
@@ -140,3 +147,14 @@ def test_a_need_whose_call_was_given_the_output_of_a_wrong_step_is_not_refused(r
     fill = '1. {"expression": "1 + 1"}\n2. {"route": "$1"}\n= $2'
     episode, _ = run("How far is 1 + 1?", "1. sum\n2. way there (1)", fill)
     assert episode.answer is None and episode.ended.outcome == "orchestrator_failed"
+
+
+@pytest.mark.parametrize(
+    ("query", "answered"), [(f"What is the {DISTANCE}?", True), ("Who painted the ceiling?", False)]
+)
+def test_a_refusal_of_a_query_that_is_much_like_a_worker_is_drawn_again(query, answered):
+    if sentence_vectors.find_weights() is None:
+        pytest.skip("needs the sentence model")
+    episode, script = run(query, REFUSAL, f"1. {DISTANCE}", f"1. {LHR_JFK}\n= $1")
+    assert (len(script.shown), len(episode.steps)) == ((3, 1) if answered else (1, 0))
+    assert is_refusal(str(episode.answer)) != answered

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import random
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
-import textwrap
+import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -44,9 +44,10 @@ from orchestrator.traces.store import Store, TraceFilter, open_store
 from pool_registry.actions import Failure, Observation, Status, Usage
 from pool_registry.errors import StorageError
 from pool_registry.storage import data_folder as home_module
-from pool_registry.storage import pool_store as store_module
+from pool_registry.storage import upgrade as store_module
 from pool_registry.storage.data_folder import find_home
-from tests.orchestrator.support.engine import Events, deep, engine_kinds, play_turns, step
+from tests.orchestrator.support.engine import Events, deep, engine_kinds, play_turns, step, worker
+from tests.trust.trials import choose_trials, count_trials
 
 __all__ = ["engine_kinds"]
 
@@ -241,28 +242,36 @@ def test_worker_statistics_count_calls_that_reached_the_worker(store):
 
 # Crashes
 
-LOOP = textwrap.dedent("""
-    import asyncio, sys
-    from orchestrator.plan import Turn
-    from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-    from orchestrator.traces.store import open_store
-    from pool_registry.storage.data_folder import find_home
-    from pool_registry.kinds import add_kind
-    from tests.orchestrator.support.engine import Actor, Scripted, a_pool, step, worker
 
-    add_kind("actor", Actor)
-    store = open_store(find_home(sys.argv[1]))
+def run_episodes(home: Path, acknowledge: int) -> None:
+    """Run one episode after the other, and write the id of each to `acknowledge` when its trace is flushed."""
+    store = open_store(find_home(home))
     turn = Turn(tuple(step(k, "", "actor", [k - 1] if k > 1 else []) for k in range(1, 6)), "$5")
+    while True:
+        episode = play_turns(turn, sink=store.traces, workers=[worker("actor")])
+        store.traces.flush()
+        os.write(acknowledge, f"{episode.id}\n".encode())
 
-    async def main():
-        pool = a_pool([worker("actor")])
-        while True:
-            episode = await run_episode(EpisodeSpec("q"), Scripted(turn), pool, sink=store.traces)
-            store.traces.flush()
-            print(episode.id, flush=True)
 
-    asyncio.run(main())
-""")
+def kill_after(home: Path, episodes: int) -> list[str]:
+    """Kill a process that runs episodes when it has acknowledged so many. Returns all that it had acknowledged."""
+    reader, writer_end = os.pipe()
+    child = os.fork()  # past the imports
+    if child == 0:
+        try:
+            run_episodes(home, writer_end)
+        finally:
+            os._exit(1)
+    os.close(writer_end)
+    with os.fdopen(reader) as lines:
+        acknowledged = [lines.readline().strip() for _ in range(episodes)]
+        os.kill(child, signal.SIGKILL)
+        acknowledged += [line.strip() for line in lines]
+    os.waitpid(child, 0)
+    return acknowledged
+
+
+KILLS = choose_trials(10)
 WHOLE = ["episode_started", "turn_started", "turn_taken", *["step_started", "step_ended"] * 5, "episode_ended"]
 
 
@@ -270,20 +279,10 @@ WHOLE = ["episode_started", "turn_started", "turn_taken", *["step_started", "ste
 def test_a_killed_process_loses_nothing_it_acknowledged(tmp_path):
     chance = random.Random(7)
     acknowledged: list[str] = []
-    for _ in range(10):
-        process = subprocess.Popen(
-            [sys.executable, "-c", LOOP, str(tmp_path)],
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[3],
-        )
-        for _ in range(chance.randint(1, 25)):
-            acknowledged.append(process.stdout.readline().strip())
-        process.send_signal(signal.SIGKILL)
-        rest = process.stdout.read().split("\n")[:-1]
-        acknowledged += rest
-        process.wait()
-    assert all(acknowledged) and len(acknowledged) > 10
+    for _ in range(KILLS):
+        acknowledged += kill_after(tmp_path, chance.randint(1, 25))
+        count_trials()
+    assert all(acknowledged) and len(acknowledged) > KILLS
 
     connection = sqlite3.connect(tmp_path / "podium.db")
     assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -293,12 +292,12 @@ def test_a_killed_process_loses_nothing_it_acknowledged(tmp_path):
     connection.close()
     assert all(kept[episode_id] == WHOLE for episode_id in acknowledged)
     assert all(types == WHOLE[: len(types)] for types in kept.values()), "no gaps in what was cut off"
-    assert len(kept) - len(acknowledged) <= 10, "at most the episode in flight is cut off"
+    assert len(kept) - len(acknowledged) <= KILLS, "at most the episode in flight is cut off"
 
     store = open_store(find_home(tmp_path))
-    running = len(store.traces.search(TraceFilter(state="running", limit=1000)))
+    running = len(store.traces.search(TraceFilter(state="running", limit=10_000)))
     assert store.traces.mark_interrupted() == running
-    states = {row.state for row in store.traces.search(TraceFilter(limit=10_000))}
+    states = {row.state for row in store.traces.search(TraceFilter(limit=100_000))}
     assert states <= {"answered", "interrupted"}
     store.close()
 
@@ -311,9 +310,10 @@ def test_episodes_of_processes_that_are_gone_are_marked_interrupted(store, monke
     assert (store.traces.row("mine").state, store.traces.row("theirs").state) == ("running", "interrupted")
 
 
-def test_a_reused_pid_is_not_taken_for_the_process_that_had_it():
-    assert is_alive(this_process())
-    assert not is_alive(f"{os.getpid()}:1.00") and not is_alive("") and not is_alive("x:y")
+def test_a_reused_pid_is_not_taken_for_the_process_that_had_it(tmp_path):
+    assert is_alive(this_process(), tmp_path)
+    for owner in (f"{os.getpid()}:1.00", "", "x:y"):
+        assert not is_alive(owner, tmp_path)
 
 
 def test_a_disk_that_refuses_delays_events_and_loses_none(store, monkeypatch):
@@ -334,6 +334,49 @@ def test_a_disk_that_refuses_delays_events_and_loses_none(store, monkeypatch):
     full = False
     store.traces.flush()
     assert store.traces.problem is None
+    assert store.traces.episode(live.id) == live
+
+
+@pytest.mark.parametrize("broken", ["second start", "no json", "too large"])
+def test_an_event_that_cannot_be_stored_is_set_aside_and_recording_goes_on(store, broken, caplog):
+    record(store, "healthy", started())
+    record(store, "broken", started())
+    if broken == "second start":
+        store.traces.append("broken", started())
+    elif broken == "no json":
+        store.traces.append("broken", EpisodeEnded("answered", 1.0, {"a": object()}))
+    else:
+        store.traces.append("broken", TurnStarted(1, 0.0))
+        store.traces.append("broken", TurnTaken(1, Turn(answer="x", usage=Usage(tokens_in=2**70)), 0.1))
+    live = play_turns(CHAIN, sink=store.traces)
+    store.traces.append("healthy", EpisodeEnded("answered", 1.0, "fine"))
+    store.traces.flush()
+    assert store.traces.episode(live.id) == live
+    assert store.traces.row("healthy").answer == "fine" and store.traces.problem is None
+    lines = [json.loads(line) for line in store.home.set_aside.read_text().splitlines()]
+    assert {line["episode"] for line in lines} == {"broken"} and all(line["reason"] for line in lines)
+    assert "an event of episode broken cannot be stored" in caplog.text and "set-aside.jsonl" in caplog.text
+
+
+def test_nothing_of_an_episode_is_mixed_into_an_older_one_with_its_id(store):
+    record(store, "twice", started())
+    store.traces.append("twice", EpisodeEnded("answered", 1.0, "first"))
+    store.traces.flush()
+    for event in (started(), EpisodeEnded("answered", 2.0, "second")):
+        store.traces.append("twice", event)
+    store.traces.flush()
+    assert store.traces.row("twice").answer == "first" and len(store.traces.events_after("twice")) == 2
+    assert len(store.home.set_aside.read_text().splitlines()) == 2
+
+
+def test_a_database_that_another_process_holds_is_waited_for(store, monkeypatch):
+    monkeypatch.setattr("pool_registry.storage.database.BUSY_S", 0.05)
+    with closing(sqlite3.connect(store.home.root / "podium.db", check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        threading.Timer(0.6, other.rollback).start()
+        store.engine.dispose()  # the next connection gives up after BUSY_S
+        live = play_turns(CHAIN, sink=store.traces)
+        store.traces.flush()
     assert store.traces.episode(live.id) == live
 
 

@@ -24,7 +24,7 @@ from pool_registry.kinds import KINDS, Kind
 from pool_registry.pool import Pool, check_pool, export_pool, import_pool
 from pool_registry.schemas.output_check import compile_schema
 from pool_registry.storage.data_folder import find_home
-from pool_registry.storage.pool_store import open_engine
+from pool_registry.storage.upgrade import open_engine
 from pool_registry.worker import Call, NoConfig, Reply, Visible, Worker, WorkerSpec, one_string
 
 PRICE = {"type": "object", "properties": {"price": {"type": "number"}}, "required": ["price"]}

@@ -93,3 +93,13 @@ def test_more_ports_come_from_the_environment_and_nothing_but_ports():
     extra = list_ports({"PODIUM_DISCOVER_PORTS": "8001, 9000 http://evil.example:70000 8001 0 8000"})
     assert [place.port for place in extra[len(usual) :]] == [8001, 9000]
     assert all(place.base_url.startswith("http://127.0.0.1:") for place in extra)
+
+
+def test_a_pool_that_is_served_here_is_not_offered_to_itself():
+    async def once() -> list:
+        body = json.dumps({"data": [{"id": "podium-starter", "object": "model", "owned_by": "podium"}]}).encode()
+        server, port = await answering(body)
+        async with server:
+            return await discover_servers([ServerPort(port)], PATIENT_S)
+
+    assert asyncio.run(once()) == []

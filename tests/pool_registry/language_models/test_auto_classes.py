@@ -21,7 +21,7 @@ with ThreadPoolExecutor(5) as threads:
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["here", "elsewhere"])
 def test_threads_that_import_at_once_all_get_their_class(first):
     run = subprocess.run([sys.executable, "-c", PROGRAM, first], capture_output=True, text=True, timeout=300)

@@ -13,8 +13,9 @@ import pytest
 
 from pool_registry.errors import PoolNotFound, StorageError
 from pool_registry.pool import Limits, Pool
-from pool_registry.storage.data_folder import find_home
-from pool_registry.storage.pool_store import PoolStore, open_engine
+from pool_registry.storage.data_folder import choose_home, find_home
+from pool_registry.storage.pool_store import PoolStore
+from pool_registry.storage.upgrade import open_engine
 from pool_registry.worker import WorkerSpec
 
 CALCULATOR = WorkerSpec(name="calc", kind="calculator", description="adds")
@@ -60,12 +61,14 @@ def test_processes_that_save_at_once_lose_nothing(tmp_path):
     store(tmp_path)
     code = (
         "import sys; from pool_registry.storage.data_folder import find_home; from pool_registry.pool import *;"
-        "from pool_registry.storage.pool_store import *; pools = PoolStore(open_engine(find_home(sys.argv[1])))\n"
+        "from pool_registry.storage.pool_store import PoolStore;"
+        "from pool_registry.storage.upgrade import open_engine;"
+        "pools = PoolStore(open_engine(find_home(sys.argv[1])))\n"
         "for i in range(15):\n"
         "    pools.save(Pool(name='p', limits=Limits(max_rounds=1 + i, max_steps=int(sys.argv[2]))))"
     )
     running = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), str(k)]) for k in (1, 2, 3)]
-    assert [process.wait(60) for process in running] == [0, 0, 0]
+    assert [process.wait(300) for process in running] == [0, 0, 0]
     versions = [stored.version for stored in store(tmp_path).versions("p")]
     assert versions == list(range(45, 0, -1))
 
@@ -108,3 +111,32 @@ def test_limits_are_part_of_the_content(tmp_path):
     pools = store(tmp_path)
     pools.save(Pool(name="p"))
     assert pools.save(Pool(name="p", limits=Limits(max_rounds=2))).version == 2
+
+
+def test_the_data_folder_and_its_database_are_this_accounts_alone(tmp_path):
+    folder = tmp_path / "home"
+    PoolStore(open_engine(find_home(folder))).save(Pool(name="p"))
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.glob("podium.db*"))}
+    assert modes.pop("home") == 0o700 and modes and set(modes.values()) == {0o600}
+
+
+def test_a_data_folder_that_was_open_to_others_is_closed_and_a_project_is_left_alone(tmp_path):
+    old, project = tmp_path / "old", tmp_path / "project"
+    for folder, name in ((old, "podium.db"), (project, "README.md")):
+        folder.mkdir(mode=0o755)
+        (folder / name).touch(mode=0o644)
+    open_engine(find_home(old)).dispose()
+    find_home(project)
+    assert old.stat().st_mode & 0o777 == 0o700 and (old / "podium.db").stat().st_mode & 0o777 == 0o600
+    assert project.stat().st_mode & 0o777 == 0o755
+
+
+def test_what_a_command_writes_is_private(tmp_path, monkeypatch):
+    monkeypatch.setenv("PODIUM_HOME", "")  # put back at the end
+    before = os.umask(0o022)
+    try:
+        home = choose_home(tmp_path / "home")
+        (home.root / "anything").write_text("")
+        assert (home.root / "anything").stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(before)

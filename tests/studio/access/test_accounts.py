@@ -11,8 +11,10 @@ from sqlmodel import Session
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from studio.access import accounts as accounts_module
+from studio.access import login as login_module
 from studio.access.accounts import AccountError, Accounts, SessionRow, Tokens
-from studio.access.login import COOKIE, MAX_FAILURES, LoginThrottle
+from studio.access.login import COOKIE
+from studio.access.login_brake import FREE_TRIES, MAX_IN_LINE, MAX_WAIT_S, LoginBrake, compute_wait_s
 
 pytestmark = pytest.mark.medium
 
@@ -84,17 +86,20 @@ def test_a_token_is_shown_once_and_works_until_it_is_removed(store, tmp_path):
         clients.remove("notebook")
 
 
-def test_the_brake_holds_one_key_and_forgets_the_oldest_when_full():
-    throttle = LoginThrottle(max_entries=3)
-    for _ in range(MAX_FAILURES):
-        assert throttle.wait_s("a") == 0
-        throttle.record_failure("a")
-    assert throttle.wait_s("a") > 0 and throttle.wait_s("b", "a") > 0 and throttle.wait_s("b") == 0
-    throttle.reset("a")
-    assert throttle.wait_s("a") == 0
-    for key in "abcd":
-        throttle.record_failure(key)
-    assert len(throttle._failures) == 3
+def test_the_brake_slows_one_name_from_one_address_and_forgets_the_oldest_when_full(monkeypatch):
+    brake = LoginBrake(max_pairs=3)
+    for _ in range(FREE_TRIES):
+        assert compute_wait_s(brake.open_record("bob", "10.0.0.1").failures) == 0
+        brake.open_record("bob", "10.0.0.1").note(is_right=False)
+    assert compute_wait_s(brake.open_record("bob", "10.0.0.1").failures) > 0
+    assert brake.open_record("bob", "10.0.0.2").failures == brake.open_record("ada", "10.0.0.1").failures == 0
+    brake.open_record("bob", "10.0.0.1").note(is_right=True)
+    assert brake.open_record("bob", "10.0.0.1").failures == 0
+    for name in "abcd":
+        brake.open_record(name, "").note(is_right=False)
+    assert len(brake._records) == 3
+    waits = [compute_wait_s(failures) for failures in range(40)]
+    assert waits == sorted(waits) and waits[-1] == MAX_WAIT_S
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +139,7 @@ def test_a_login_opens_until_the_logout(shared):
     assert answer.json() == {"ok": True}
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie and "samesite=lax" in cookie
-    assert ada.get("/api/me").json() == {"user": "ada"}
+    assert ada.get("/api/me").json() == {"user": "ada", "role": "owner"}
     assert ada.get("/", headers={"accept": "text/html"}).status_code == 200
     key = ada.cookies[COOKIE]
     assert ada.post("/logout").json() == {"ok": True}
@@ -154,15 +159,28 @@ def test_what_is_no_login_form_is_refused(shared, body, status):
     assert visitor(shared).post("/login", content=body).status_code == status
 
 
-def test_guessing_is_stopped_even_with_the_right_password(runtime):
+def test_guessing_is_slowed_down_and_the_right_password_still_opens(runtime, monkeypatch):
     from studio.app import create_app
 
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(login_module.asyncio, "sleep", sleep)
     Accounts(runtime.store.engine).add("bob", PASSWORD)
     guesser = visitor(create_app(runtime, login=True, loopback=False))
-    said = [enter(guesser, "bob", f"guess number {k}") for k in range(MAX_FAILURES)]
+    said = [enter(guesser, "bob", f"guess number {k}") for k in range(12)]
     assert {answer.status_code for answer in said} == {401} and said[0].json()["message"]
-    last = enter(guesser, "bob")
-    assert last.status_code == 429 and int(last.headers["retry-after"]) > 0 and "Too many" in last.json()["message"]
+    assert waits[:FREE_TRIES] == [0.0] * FREE_TRIES and waits[FREE_TRIES] > 0 and waits[-1] == MAX_WAIT_S
+    assert enter(guesser, "bob").status_code == 200
+
+
+def test_many_tries_at_once_wait_in_a_short_line(runtime):
+    brake = LoginBrake()
+    record = brake.open_record("bob", "")
+    record.waiting = MAX_IN_LINE
+    assert brake.open_record("bob", "") is record, "one line for a name and an address"
 
 
 def test_a_studio_that_others_reach_without_a_login_is_never_made(runtime):

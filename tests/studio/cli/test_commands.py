@@ -1,17 +1,23 @@
-"""The command line as scripts and people meet it: real processes, real ports, bad folders."""
+"""The command line as scripts and people meet it: its output and exit codes, real ports, bad folders.
+
+Every process takes seconds to import what it needs: what is no matter of processes runs in this one.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import socket
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, redirect_stderr, redirect_stdout
+from unittest import mock
 
 import pytest
 
+from studio.__main__ import main
 from trainer.tasks import find_task
 
 pytestmark = pytest.mark.medium
@@ -27,6 +33,17 @@ def studio(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
         env={**os.environ, **environment},
         timeout=300,
     )
+
+
+def studio_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same in this process."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with mock.patch.object(sys, "argv", ["studio", *arguments]), redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def one_line(done: subprocess.CompletedProcess[str], said: str) -> None:
@@ -56,7 +73,7 @@ def test_one_query_headless_prints_its_trace(tmp_path):
     ],
 )
 def test_a_query_that_cannot_run_is_one_line(tmp_path, arguments, said):
-    one_line(studio(*arguments, "--home", str(tmp_path)), said)
+    one_line(studio_here(*arguments, "--home", str(tmp_path)), said)
 
 
 def test_a_port_in_use_is_told_before_anything_starts(tmp_path):
@@ -72,7 +89,7 @@ def test_a_port_in_use_is_told_before_anything_starts(tmp_path):
 def test_an_unusable_data_folder_is_told(tmp_path):
     file = tmp_path / "file"
     file.write_text("I am no folder")
-    one_line(studio("run", QUERY, "--home", str(file / "home")), "--home")
+    one_line(studio_here("run", QUERY, "--home", str(file / "home")), "--home")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can write everywhere")
@@ -87,7 +104,7 @@ def test_a_database_of_a_newer_version_is_left_alone(tmp_path):
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("update alembic_version set version_num = '9999'")
     before = database.read_bytes()
-    one_line(studio("run", QUERY, "--home", str(tmp_path)), "newer")
+    one_line(studio_here("run", QUERY, "--home", str(tmp_path)), "newer")
     assert database.read_bytes() == before
 
 
@@ -97,10 +114,11 @@ def test_a_database_that_is_none_is_told_and_kept(tmp_path):
     for extra in tmp_path.glob("*.db-*"):
         extra.unlink()
     database.write_bytes(b"garbage " * 10_000)
-    one_line(studio("run", QUERY, "--home", str(tmp_path)), str(database.name))
+    one_line(studio_here("run", QUERY, "--home", str(tmp_path)), str(database.name))
     assert database.read_bytes().startswith(b"garbage")
 
 
+@pytest.mark.slow
 def test_the_doctor_names_what_is_there_and_how_to_get_what_is_not(tmp_path):
     done = studio("doctor", "--quick", "--home", str(tmp_path), PATH="/nonexistent")
     assert done.returncode == 0, done.stderr

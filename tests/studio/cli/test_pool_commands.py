@@ -59,9 +59,10 @@ def test_everything_that_a_file_of_functions_offers_is_added_or_one_of_it(podium
     podium("new", "all")
     assert "2 workers" in podium("add", "all", "--from", f"function:{tmp_path / 'tools.py'}")
     podium("new", "one")
-    podium("add", "one", "triple", "--from", f"function:{tmp_path / 'tools.py'}")
+    podium("add", "one", "triple", "--from", f"function:{tmp_path / 'tools.py'}", "--reads-only")
     assert [name for name in ("double", "triple") if name in podium("show", "one")] == ["triple"]
     assert podium("test", "one", "triple", "--arguments", '{"x": 4}').strip() == "12"
+    assert '"effects": "none"' in podium("show", "one", "--json") and "none" not in podium("show", "all", "--json")
 
 
 @pytest.mark.parametrize(

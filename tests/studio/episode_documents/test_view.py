@@ -105,6 +105,13 @@ def test_of_a_large_pool_the_view_says_what_was_shown_best_first():
     assert view()["turns"][0]["shown"] is None
 
 
+def test_a_round_that_tries_other_words_is_named_so():
+    event = load_event(dump_event(TurnTaken(1, replace(EVENTS[2].turn, trial=True), 0.5)))
+    lanes = build_episode_view(replay("e", [*EVENTS[:2], event, *EVENTS[3:]]), ROW, POOL, 1).to_json()["graph"]["lanes"]
+    assert [lane["label"] for lane in lanes] == ["Round 1: other words", "then"]
+    assert [lane["label"] for lane in view()["graph"]["lanes"]] == ["Round 1", "then"]
+
+
 def test_the_detail_of_a_turn_that_was_voted_on_says_how_the_vote_went():
     vote = Vote(4, 0, 1, 0, 2, {"3": 1, "4": 2}, chosen_answer="4", chosen_usage=Usage(10, 5))
     turn = replace(EVENTS[2].turn, vote=vote, usage=Usage(40, 20))

@@ -43,6 +43,7 @@ def logits(folder: Path, adapter: Path | None = None):
         return model.eval()(torch.arange(5, 25)[None]).logits
 
 
+@pytest.mark.slow
 def test_a_merged_adapter_computes_what_the_adapter_computed(adapter, tmp_path):
     import torch
 

@@ -158,7 +158,7 @@ def run_alone(file: Path, *words: str) -> subprocess.CompletedProcess[str]:
                           cwd=file.parent, env=environment, timeout=600)  # fmt: skip
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_plain_python_file_brings_its_engine_and_answers_with_packages_alone(tmp_path):
     pool = Pool(name="sums", workers=(WorkerSpec(name="calc", kind="calculator", description="Calculates."),))
     file = tmp_path / "orchestrate.py"
@@ -171,7 +171,7 @@ def test_a_plain_python_file_brings_its_engine_and_answers_with_packages_alone(t
     assert listed and all("==" in line for line in listed) and not any("podium" in line for line in listed)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_plain_python_file_finds_its_checkpoint_beside_it(runtime, tmp_path):
     from trainer.tasks import find_task
 

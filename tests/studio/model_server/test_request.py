@@ -14,7 +14,7 @@ from orchestrator.engine.events import StepEnded, StepStarted, TurnTaken
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import Observation, Status
 from pool_registry.pool import Limits
-from studio.model_server.conversation import build_query, parse_input, parse_messages
+from studio.model_server.conversation import ConversationMessage, build_query, parse_input, parse_messages
 from studio.model_server.errors import ApiError
 from studio.model_server.progress import EpisodeProgress
 from studio.model_server.request import (
@@ -91,41 +91,44 @@ def test_any_messages_are_a_query_or_an_api_error(messages, content):
             assert error.status == 400
 
 
-def test_parts_of_text_are_joined_and_others_refused():
+def test_parts_of_text_are_joined_and_others_left_out_and_reported():
     parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
     assert chat(messages=[{"role": "user", "content": parts}]).query == "one\ntwo"
-    image = [{"type": "image_url", "image_url": {"url": "data:"}}]
-    error = refused(messages=[{"role": "user", "content": image}])
-    assert error.code == "unsupported_content" and "image_url" in str(error)
-    assert error.param == "messages[0].content[0]"
+    image = {"type": "image_url", "image_url": {"url": "data:"}}
+    request = chat(messages=[{"role": "user", "content": [*parts, image]}])
+    assert request.query == "one\ntwo" and list(request.ignored) == ["content.image_url"] and not request.unread
+    apart = [{"role": "user", "content": "what is it?"}, {"role": "user", "content": [image]}]
+    assert chat(messages=apart).question == "what is it?" and not chat(messages=apart).unread
+    later = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes?"}, apart[1]]
+    assert chat(messages=later).unread == "image_url"
+
+
+WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
 
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
-        ({"n": 2}, "n"),
-        ({"n": True}, "n"),
-        ({"tools": [{"type": "function"}]}, "tools"),
-        ({"tool_choice": "required"}, "tool_choice"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
-        ({"temperature": 0}, "temperature"),
-        ({"seed": 7}, "seed"),
-        ({"logprobs": True}, "logprobs"),
-        ({"stop": ["\n"]}, "stop"),
-        ({"store": True}, "store"),
-        ({"frobnicate": 1}, "frobnicate"),
+        ({"temperature": 3}, "temperature"),
+        ({"temperature": "hot"}, "temperature"),
+        ({"seed": "x"}, "seed"),
+        ({"tools": [{"type": "function"}]}, "tools[0]"),
+        ({"tools": [{"type": "function", "function": {"name": "a", "parameters": {"type": 3}}}]}, "tools[0]"),
+        ({"tools": [WEATHER], "tool_choice": {"type": "function", "function": {"name": "b"}}}, "tool_choice"),
+        ({"response_format": {"type": "json_schema"}}, "response_format"),
+        ({"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": 3}}}}, "response_format"),
         ({"podium": {"max_rounds": 3}}, "podium.max_rounds"),
         ({"podium": {"deadline_s": 0}}, "podium.deadline_s"),
         ({"max_tokens": 0}, "max_tokens"),
-        ({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}, "messages"),
-        ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0]"),
+        ({"messages": [{"role": "tool"}]}, "messages"),
         ({"messages": [{"role": "user", "content": "  "}]}, "messages"),
         ({"messages": []}, "messages"),
         ({"messages": "hello"}, "messages"),
         ({"stream": "yes"}, "stream"),
     ],
 )
-def test_what_cannot_be_honoured_is_named(fields, param):
+def test_a_value_of_the_wrong_type_is_named(fields, param):
     error = refused(**fields)
     assert error.status == 400 and error.param == param, str(error)
 
@@ -133,13 +136,71 @@ def test_what_cannot_be_honoured_is_named(fields, param):
 @pytest.mark.parametrize(
     "fields",
     [
-        {"n": 1, "temperature": 1, "top_p": 1.0, "presence_penalty": 0, "frequency_penalty": 0.0},
+        {"n": 1, "presence_penalty": 0, "frequency_penalty": 0.0, "tool_choice": "none"},
         {"tools": [], "tool_choice": "auto", "stop": None, "seed": None, "logit_bias": {}},
         {"user": "u", "metadata": {"a": "b"}, "store": False, "response_format": {"type": "text"}},
     ],
 )
-def test_what_changes_nothing_is_accepted(fields):
-    assert chat(**fields).query == "q"
+def test_what_changes_nothing_is_accepted_without_a_word(fields):
+    accepted = chat(**fields)
+    assert accepted.query == "q" and not accepted.ignored and not accepted.settings and accepted.form is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"n": 2}, "n"),
+        ({"n": True}, "n"),
+        ({"logprobs": True}, "logprobs"),
+        ({"frobnicate": 1}, "frobnicate"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0]"),
+        ({"tool_choice": "sometimes"}, "tool_choice"),
+        ({"response_format": {"type": "grammar"}}, "response_format"),
+        ({"functions": [{"name": "f"}]}, "functions"),
+    ],
+)
+def test_what_cannot_be_honoured_is_accepted_and_reported(fields, name):
+    accepted = chat(**fields)
+    assert accepted.query == "q" and list(accepted.ignored) == [name] and accepted.ignored[name]
+
+
+def test_sampling_is_for_the_agents_and_the_rest_for_the_answer():
+    accepted = chat(temperature=0.2, seed=7, top_p=0.5, reasoning_effort="low", stop="END", max_tokens=9)
+    assert accepted.settings == {"temperature": 0.2, "seed": 7, "top_p": 0.5, "reasoning_effort": "low"}
+    assert accepted.stop == ("END",) and accepted.max_answer_tokens == 9
+    assert accepted.limits == RequestLimits(), "max_tokens limits the answer alone"
+    schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}
+    form = chat(response_format=schema).form
+    assert form is not None and form.fit("7") == {"a": 7} == form.fit('so: ```json\n{"a": 7}\n```')
+    with pytest.raises(ValueError, match="integer"):
+        form.fit('{"a": "x"}')
+
+
+def test_the_tool_choice_says_which_tools_may_and_must_be_called():
+    other = {"type": "function", "function": {"name": "other"}}
+    assert [tool.name for tool in chat(tools=[WEATHER, other]).tools.tools] == ["weather", "other"]
+    assert chat(tools=[WEATHER], tool_choice="none").tools.tools == ()
+    named = chat(tools=[WEATHER, other], tool_choice={"type": "function", "function": {"name": "other"}}).tools
+    assert [tool.name for tool in named.tools] == ["other"] and named.demanded
+    required = chat(tools=[WEATHER], tool_choice="required", parallel_tool_calls=False).tools
+    assert required.demanded and not required.parallel
+    assert not chat(tools=[WEATHER], parallel_tool_calls=True).tools.demanded
+
+
+def test_calls_of_the_clients_tools_are_part_of_the_conversation():
+    call = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Paris"}'}}
+    messages = [
+        {"role": "user", "content": "How warm is it?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "21 degrees"},
+    ]
+    accepted = chat(messages=messages)
+    assert accepted.outputs == {"call_1": "21 degrees"} and accepted.question == "How warm is it?"
+    assert accepted.query == (
+        "Now:\nHow warm is it?\n\nDone for this so far:\n"
+        '[assistant] called weather({"city": "Paris"})\n[tool] 21 degrees'
+    )
+    assert chat(messages=[*messages, {"role": "user", "content": "And Rome?"}]).outputs == {}
 
 
 def test_another_model_is_a_404_that_names_the_right_one():
@@ -164,13 +225,25 @@ def test_a_responses_request_carries_instructions_and_leaves_out_our_own_reasoni
     body = {"model": "m", "input": items, "instructions": "Be brief.", "reasoning": {"summary": "auto"}}
     wanted = sent(json.dumps(body).encode(), ResponsesRequest)
     assert wanted.query == ("Conversation so far:\n[system] Be brief.\n[user] first\n[assistant] one\n\nNow:\nsecond")
-    for extra in ({"previous_response_id": "resp_1"}, {"reasoning": {"effort": "high"}}, {"background": True}):
-        with pytest.raises(ApiError):
-            sent(json.dumps({**body, **extra}).encode(), ResponsesRequest)
+    asked = {**body, "reasoning": {"effort": "high"}, "background": True, "max_output_tokens": 5, "store": False}
+    wanted = sent(json.dumps(asked).encode(), ResponsesRequest)
+    assert wanted.settings == {"reasoning_effort": "high"} and wanted.background and not wanted.keep
+    assert wanted.max_answer_tokens == 5 and wanted.limits == RequestLimits()
+
+
+def test_a_responses_request_continues_an_earlier_conversation():
+    output = {"type": "function_call_output", "call_id": "call_1", "output": "21 degrees"}
+    earlier = [ConversationMessage("user", "How warm is it?"), ConversationMessage("assistant", "called weather({})")]
+    body = ResponsesRequest.model_validate({"model": "m", "input": [output]})
+    wanted = body.episode_request(earlier)
+    assert wanted.outputs == {"call_1": "21 degrees"} and wanted.question == "How warm is it?"
+    assert [message.role for message in wanted.messages] == ["user", "assistant", "tool"]
 
 
 @given(
-    st.builds(RequestLimits, max_tokens=st.none() | st.integers(1, 10**9), max_cost=st.none() | st.floats(1e-9, 1e9)),
+    st.builds(
+        RequestLimits, max_total_tokens=st.none() | st.integers(1, 10**9), max_cost=st.none() | st.floats(1e-9, 1e9)
+    ),
     st.builds(RequestLimits, deadline_s=st.none() | st.floats(1e-3, 1e9), max_steps=st.none() | st.integers(1, 10**6)),
 )
 def test_limits_only_ever_tighten_the_pools(one, other):
@@ -178,14 +251,17 @@ def test_limits_only_ever_tighten_the_pools(one, other):
     found = tighten_limits(pool, one, other)
     Limits.model_validate(found.model_dump())
     for name in RequestLimits.model_fields:
-        asked = [value for each in (pool, one, other) if (value := getattr(each, name)) is not None]
-        assert getattr(found, name) == min(asked)
+        own = "max_tokens" if name == "max_total_tokens" else name
+        asked = [getattr(pool, own), *(getattr(each, name) for each in (one, other))]
+        assert getattr(found, own) == min((value for value in asked if value is not None), default=None)
     assert found.max_rounds == pool.max_rounds
 
 
-def test_tokens_of_both_spellings_and_our_own_are_one_limit():
-    wanted = chat(max_tokens=500, max_completion_tokens=300, podium={"max_tokens": 400, "deadline_s": 5})
-    assert wanted.limits == RequestLimits(max_tokens=300, deadline_s=5)
+def test_tokens_of_the_answer_and_of_everything_are_two_limits():
+    wanted = chat(max_tokens=500, max_completion_tokens=300, podium={"max_total_tokens": 400, "deadline_s": 5})
+    assert wanted.max_answer_tokens == 300
+    assert wanted.limits == RequestLimits(max_total_tokens=400, deadline_s=5)
+    assert chat(max_total_tokens=90, podium={"max_tokens": 100}).limits == RequestLimits(max_total_tokens=90)
 
 
 def test_progress_says_how_steps_end_and_never_what_they_return():

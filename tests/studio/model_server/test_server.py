@@ -4,13 +4,16 @@ goes away, and what is refused."""
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import httpx
 import openai
@@ -123,14 +126,25 @@ def test_earlier_turns_reach_the_agent_as_context(client, model):
     assert "[system] Be brief.\n[user] What is 1 + 1?\n[assistant] 2\n\nNow:\nsay three" in model.started[-1]
 
 
-def test_langchain_talks_to_it(url):
-    from langchain_openai import ChatOpenAI
+@pytest.fixture(scope="module")
+def langchain_openai() -> ModuleType:
+    """LangChain's client, imported without garbage collections: pytest rewrites its modules, and where a collection
+    runs code in the middle of that CPython 3.11 gives up with "AST constructor recursion depth mismatch"."""
+    gc.disable()
+    try:
+        return import_module("langchain_openai")
+    finally:
+        gc.enable()
 
-    chat = ChatOpenAI(base_url=f"{url}/v1", api_key="none", model=MODEL, max_retries=0, timeout=120)
+
+def test_langchain_talks_to_it(url, langchain_openai):
+    chat = langchain_openai.ChatOpenAI(base_url=f"{url}/v1", api_key="none", model=MODEL, max_retries=0, timeout=120)
     answer = chat.invoke([("system", "Be brief."), ("user", "say hello")])
     assert answer.content == "hello" and answer.usage_metadata["total_tokens"] == TOKENS_IN + TOKENS_OUT
     assert "".join(part.content for part in chat.stream("say hello again")) == "hello again"
-    over = ChatOpenAI(base_url=f"{url}/v1", api_key="none", model=MODEL, use_responses_api=True, timeout=120)
+    over = langchain_openai.ChatOpenAI(
+        base_url=f"{url}/v1", api_key="none", model=MODEL, use_responses_api=True, timeout=120
+    )
     assert over.invoke("say hello").text == "hello"
 
 
@@ -207,7 +221,7 @@ def test_limits_of_the_request_end_its_episode(client):
         (b"[]", 400, "invalid_json"),
         (b'{"model": "podium-edge"}', 400, "invalid_value"),
         ({"model": "gpt-9"}, 404, "model_not_found"),
-        ({"tools": [{"type": "function"}]}, 400, "unsupported_parameter"),
+        ({"tools": [{"type": "function"}]}, 400, "invalid_value"),
         (b" " * (MAX_BODY_BYTES + 1), 413, "request_too_large"),
     ],
     ids=["half", "deep", "list", "nothing asked", "another model", "tools", "large"],
@@ -295,6 +309,7 @@ def test_what_cannot_be_served_is_told_before_the_port_is_opened(tmp_path, monke
         CliRunner().invoke(app, command, catch_exceptions=False)
 
 
+@pytest.mark.slow
 def test_the_shipped_orchestrator_plans_and_answers_a_query_of_its_pool(tmp_path):
     task = find_task("itinerary", 3, "test", 0)
     with serving(tmp_path, "--pool", "starter", "--orchestrator", "starter-grpo") as url:

@@ -129,7 +129,7 @@ def test_the_matrix_pairs_conditions_with_the_seen_pool_and_keeps_held_out_famil
     assert line["cells"]["seen"]["mean"][0] == compute_figures(seen).mean.mean
     change = compare_paired(of(rows, "oracle", "renamed"), seen, across_conditions=True).difference
     assert line["cells"]["renamed"]["change"][0] == change.mean
-    assert line["cells"]["held-out family"]["tasks"] == TASKS and "change" not in line["cells"]["held-out family"]
+    assert line["cells"]["held-out family"]["tasks"] == TASKS and line["cells"]["held-out family"]["change"] is None
     assert "missing" not in line["cells"]
 
 
@@ -197,7 +197,7 @@ def test_a_diff_is_told_in_sentences_with_the_place_of_what_is_gone():
         )
     )
     one, two = align([left, right], [None, None])
-    told = build_graph_diff((left, one), (right, two))
+    told = build_graph_diff((left, one), (right, two)).to_json()
     assert told["marks"] == {"1": ["same"], "2": ["worker"], "3": ["added"]}
     assert [(ghost["id"], ghost["worker"]) for ghost in told["ghosts"]] == [(3, "check")]
     said = [sentence for entry in told["entries"] for sentence in entry["says"]]
@@ -261,6 +261,18 @@ EVALUATION = {
     "pool": "starter", "orchestrators": ["oracle"], "families": ["ledger", "atlas"], "levels": [1, 2], "count": 4,
     "samples": 2, "conditions": ["seen", "without:sql"], "max_cost": 1.5,
 }  # fmt: skip
+
+
+def test_a_pools_own_tasks_can_be_evaluated(commands, runtime, monkeypatch):
+    monkeypatch.setenv("PODIUM_HOME", str(runtime.store.home.root))
+    assert "practice:starter" not in commands.run("open", {})["families"]
+    file = runtime.store.home.root / "tasks" / "starter.jsonl"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("")
+    assert commands.run("open", {})["families"][0] == "practice:starter"
+    recipe = evaluation_recipe({"evaluation": EVALUATION | {"families": ["practice:starter"]}})
+    assert recipe.evaluate.source == "practice:starter"
+    file.unlink()
 
 
 def test_an_evaluation_of_the_page_is_a_recipe_of_one_stage(commands):

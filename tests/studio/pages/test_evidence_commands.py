@@ -55,7 +55,7 @@ def test_a_workers_value_has_figures_with_intervals_and_the_tasks_behind_them(se
     assert (score["with_it"], score["without_it"]) == (1.0, 0.25) and 0.4 < score["low"] < 0.75 < score["high"]
     assert len(value["differing"]) == 12 and all(task["with_it"] for task in value["differing"])
     assert any("order" in note for note in value["notes"])
-    assert value["orchestrator_label"] == "the reference plans of the tasks"
+    assert value["orchestrator_label"] == "Oracle"
 
 
 def test_a_worker_that_no_task_asks_for_is_said_so_with_what_to_do(send):

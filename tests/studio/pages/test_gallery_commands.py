@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import uuid
 
 import pytest
@@ -144,3 +145,17 @@ def test_two_versions_are_compared_field_by_field(commands, pool):
         "workers": [],
         "pool": [],
     }
+
+
+def test_an_own_database_is_described_by_its_tables_and_tried_on_them(commands, pool, tmp_path):
+    path = tmp_path / "shop.db"
+    with sqlite3.connect(path) as database:
+        database.execute("create table orders (id integer, product text)")
+        database.execute("insert into orders values (1, 'tea')")
+    database.close()
+    worker = added(commands, pool, "sql", values={"database": str(path)})
+    assert "orders(id, product)" in worker["description"]
+    tried = commands.run("try_worker", {"pool": pool, "worker": worker})
+    assert "orders" in tried["sample"]["query"]
+    test = commands.run("test_worker", {"pool": pool, "name": worker["name"]})["test"]
+    assert test["how"] == "call" and test["status"] == "OK"

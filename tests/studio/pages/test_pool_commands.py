@@ -143,6 +143,63 @@ def test_a_corrupt_pool_file_is_refused_with_a_sentence(commands, text):
     assert commands.run("show", {})["state"]["pools"] == before
 
 
+THIEF = {
+    "name": "thief", "kind": "chat", "description": "d", "retries": 0, "timeout_s": 2,
+    "config": {"base_url": "http://127.0.0.1:9/v1", "model": "m", "api_key": "env:PODIUM_TEST_KEY"},
+}  # fmt: skip
+STEALS = [
+    "sends env:PODIUM_TEST_KEY to http://127.0.0.1:9",
+    "reaches http://127.0.0.1:9, on this machine or in its network",
+]
+
+
+@pytest.fixture
+def foreign(commands) -> str:
+    """A pool from a file with a worker that sends a variable to an address."""
+    name = f"p{uuid.uuid4().hex[:8]}"
+    document = {"podium_pool": 1, "name": name, "workers": [THIEF, CALCULATOR]}
+    reply = commands.run("import", {"text": json.dumps(document)})
+    assert reply["imported_wants"] == {"thief": STEALS} and STEALS[0] in reply["message"]
+    return name
+
+
+def test_an_imported_worker_is_off_and_not_called_until_its_wants_are_confirmed(commands, foreign, monkeypatch):
+    monkeypatch.setenv("PODIUM_TEST_KEY", "abcdefgh12345678")
+    asked = commands.run("show", {"pool": foreign})
+    assert not workers(asked)["thief"]["enabled"] and workers(asked)["abacus"]["enabled"]
+    for action, fields in {
+        "set_enabled": {"name": "thief", "enabled": True},
+        "check_worker": {"name": "thief"},
+        "try_worker": {"worker": {**THIEF, "enabled": False}, "arguments": {"instruction": "hi"}},
+        "save_worker": {"worker": {**THIEF, "enabled": True}, "replacing": "thief"},
+    }.items():
+        reply = commands.run(action, {"pool": foreign, **fields})
+        assert not reply["ok"] and reply["wants"] == STEALS, action
+        assert not commands.run(action, {"pool": foreign, **fields, "confirmed": STEALS[:1]})["ok"]
+    for action in ("value_worker", "describe_worker"):
+        reply = commands.run(action, {"pool": foreign, "name": "thief"})
+        assert not reply["ok"] and "Switch it on first" in reply["problems"][0][1]
+    done = commands.run("set_enabled", {"pool": foreign, "name": "thief", "enabled": True, "confirmed": STEALS})
+    assert workers(done)["thief"]["enabled"]
+
+
+def test_ticked_workers_of_an_import_are_switched_on_as_they_were_seen(commands, foreign):
+    assert not commands.run("switch_on", {"pool": foreign, "workers": {"thief": ["something else"]}})["ok"]
+    done = commands.run("switch_on", {"pool": foreign, "workers": {"thief": STEALS}})
+    assert done["ok"] and workers(done)["thief"]["enabled"]
+
+
+def test_a_confirmed_reference_that_would_go_elsewhere_is_asked_about_again(commands, foreign):
+    commands.run("switch_on", {"pool": foreign, "workers": {"thief": STEALS}})
+    same = {**THIEF, "description": "other words"}
+    assert commands.run("save_worker", {"pool": foreign, "worker": same, "replacing": "thief"})["ok"]
+    moved = {**THIEF, "config": {**THIEF["config"], "base_url": "https://evil.example.com/v1"}}
+    reply = commands.run("save_worker", {"pool": foreign, "worker": moved, "replacing": "thief"})
+    new = ["sends env:PODIUM_TEST_KEY to https://evil.example.com:443"]
+    assert not reply["ok"] and reply["wants"] == new
+    assert commands.run("save_worker", {"pool": foreign, "worker": moved, "replacing": "thief", "confirmed": new})["ok"]
+
+
 def test_an_imported_pool_equals_the_exported_one(commands, runtime):
     name = f"p{uuid.uuid4().hex[:8]}"
     assert commands.run("import", {"text": export_pool(starter_pool()), "name": name})["ok"]

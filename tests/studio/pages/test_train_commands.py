@@ -12,14 +12,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pool_registry.pool import Pool
-from studio.pages.train.commands import TrainCommands
+from pool_registry.worker import WorkerSpec
+from studio.pages.train.commands import TrainCommands, drop_foreign_title
 from studio.pages.train.curves import Columns, MetricsReader, thin_out
 from studio.pages.train.preflight import _find_gpu_problem
 from studio.pages.train.progress import compute_job_progress
 from tests.browser.support.jobs import recipe, write_job
 from tests.trainer.support.nvidia import install_driver
 from trainer.jobs.queue import JobRow
-from trainer.recipe import dump_recipe, parse_recipe
+from trainer.pool_recipe import build_pool_recipe
+from trainer.recipe import dump_recipe, load_recipe, parse_recipe
 
 SMALL = {"name": "small", "model": {"base": "starter:smollm2"}, "sft": {"steps": 4}}
 
@@ -161,6 +163,24 @@ def test_own_tasks_without_plans_need_another_teacher(commands, tmp_path):
     assert "sft.demonstrations.teacher" in blocking(told)
 
 
+def test_the_teachers_of_a_pool_are_its_models_the_reader_and_reference_plans(commands, runtime):
+    planner = WorkerSpec(
+        name="planner",
+        kind="chat",
+        description="Plans.",
+        config={"base_url": "https://api.example.com/v1", "model": "large"},
+    )
+    runtime.store.pools.save(Pool(name="mine", workers=(planner,)))
+    reply = commands.run("check", {"recipe": {**SMALL, "pool": "mine"}})
+    assert reply["teachers"] == ["oracle", "smollm2-reader", "model:planner:plan"]
+
+
+@pytest.mark.parametrize(("teacher", "lacks"), [("model:nobody", "no agent"), ("job-that-is-not", "job-that-is-not")])
+def test_a_teacher_that_the_pool_lacks_prevents_a_start(commands, teacher, lacks):
+    recipe = {**SMALL, "pool": "starter", "sft": {"demonstrations": {"teacher": teacher}}}
+    assert lacks in blocking(commands.run("check", {"recipe": recipe}))["sft.demonstrations.teacher"]
+
+
 def test_a_full_disk_is_told_before_it_is_full(commands, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1))
     assert "saving.keep" in blocking(commands.run("check", {"recipe": SMALL}))
@@ -181,7 +201,7 @@ def test_submit_queue_stop_and_resume(commands, runtime, never_started, monkeypa
     told = commands.run("submit", {"recipe": SMALL})
     assert told["ok"] and "starts" in told["message"]
     key = told["job"]
-    assert [line["state"] for line in commands.list() if line["id"] == key] == ["queued"]
+    assert [line.state for line in commands.list() if line.id == key] == ["queued"]
     assert commands.run("stop", {"job": key})["ok"]
     again = commands.run("stop", {"job": key})
     assert not again["ok"] and "stopped" in again["problems"][0][1]
@@ -189,6 +209,16 @@ def test_submit_queue_stop_and_resume(commands, runtime, never_started, monkeypa
     assert commands.run("of_job", {"job": key})["recipe"]["name"] == "small"
     commands.run("stop", {"job": key})
     assert not commands.run("resume", {"job": "none"})["ok"]
+
+
+def test_a_preset_that_was_made_into_something_else_loses_its_title():
+    preset = load_recipe("cpu-first-steps")
+    assert drop_foreign_title(preset).title == preset.title
+    assert drop_foreign_title(preset.model_copy(update={"pool": "mine"})).title == ""
+    assert drop_foreign_title(preset.model_copy(update={"sft": None})).title == ""
+    assert drop_foreign_title(preset.model_copy(update={"title": "Mine", "pool": "mine"})).title == "Mine"
+    own = build_pool_recipe("mine", 8)
+    assert drop_foreign_title(own).title == own.title
 
 
 def test_a_job_is_read_from_its_files(client, job):
@@ -290,7 +320,7 @@ def test_episodes_whose_trace_is_gone_keep_their_figures(client, commands, runti
 
 
 def test_a_job_whose_process_was_killed_is_failed_and_says_resume(client, commands, runtime, never_started):
-    from pool_registry.storage.pool_store import writing
+    from pool_registry.storage.database import writing
 
     key = commands.jobs.submit(recipe()).id
     with writing(runtime.store.engine) as session:
@@ -342,7 +372,7 @@ def test_columns_join_the_rows_of_a_step():
     columns = Columns()
     for row in ({"step": 2, "loss": 1.0}, {"step": 1, "loss": 2.0}, {"step": 2, "reward": 0.5, "stage": "grpo"}):
         columns.take(row)
-    assert columns.document() == {"steps": [1, 2], "series": {"loss": [2.0, 1.0], "reward": [None, 0.5]}}
+    assert columns.document().to_json() == {"steps": [1, 2], "series": {"loss": [2.0, 1.0], "reward": [None, 0.5]}}
 
 
 def test_a_long_job_is_thinned_and_no_spike_is_lost(tmp_path):
@@ -354,7 +384,7 @@ def test_a_long_job_is_thinned_and_no_spike_is_lost(tmp_path):
     parsed = [json.loads(line) for line in file.read_text().splitlines()]
     parsing = time.process_time() - begun
     reader.poll()
-    document = reader.columns.document()
+    document = reader.columns.document().to_json()
     taken = time.process_time() - begun - parsing
     assert len(parsed) == 20_000 and taken < 30 * parsing, "a page may read a long job whenever it is opened"
     assert len(document["steps"]) == len(document["series"]["loss"]) == 2000

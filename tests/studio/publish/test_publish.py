@@ -23,11 +23,12 @@ from studio.prepare import prepare_store
 from studio.publish.publication_record import list_records
 from tests.studio.support.hub_stand_in import TOKEN, USER, Hub, Repo, client_environment, hub_stand_in
 from tests.studio.support.recorded import record_run
+from tests.trust.trials import choose_trials, count_trials
 
 pytestmark = pytest.mark.medium
 
 CANARY = "sk-canary/4711+env=secret&x-and-long-enough"
-KILLS = 20
+KILLS = choose_trials(20)
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +175,7 @@ def test_a_publish_that_is_killed_at_any_moment_can_be_repeated(hub, home, monke
         time.sleep(chance.random() * 0.1)
         process.send_signal(signal.SIGKILL)
         process.wait()
+        count_trials()
         with hub[1].lock:
             _never_half_public(hub[1])
     done = _studio([*options, "--visibility", "public"], home, environment)

@@ -1,6 +1,8 @@
-"""A chat model at the network's edge for tests of served pools: it does what the instruction's last line says.
+"""A chat model at the network's edge for tests of served pools: it does what the last line with a verb of its own says.
 
-`say TEXT` answers TEXT at once, `wait SECONDS` answers that much later and notes when the caller hung up first.
+`say TEXT` answers TEXT at once, `wait SECONDS` answers that much later and notes when the caller hung up first,
+`call NAME JSON` calls a function that it is offered. It answers a function's output with that, and where a prompt names
+a JSON Schema it writes the smallest document of it.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 TOKENS_IN, TOKENS_OUT = 11, 3
+VERBS = ("say", "wait", "call")
 
 
 class EdgeModel:
@@ -21,20 +25,25 @@ class EdgeModel:
         self.url = ""
         self.started: list[str] = []
         self.hung_up: list[str] = []
+        self.bodies: list[dict[str, Any]] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while head := (await reader.readuntil(b"\r\n\r\n")).decode().lower():
                 length = int(head.split("content-length:")[1].split("\r\n")[0])
-                asked = json.loads(await reader.readexactly(length))["messages"][-1]["content"]
-                await self._answer(asked, reader, writer)
+                body = json.loads(await reader.readexactly(length))
+                self.bodies.append(body)
+                await self._answer(body, reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             writer.close()
 
-    async def _answer(self, asked: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        what, _, rest = asked.strip().splitlines()[-1].partition(" ")
+    async def _answer(self, body: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = body["messages"][-1]["content"]
+        lines = asked.strip().splitlines()
+        last = next((line for line in reversed(lines) if line.partition(" ")[0] in VERBS), lines[-1])
+        what, _, rest = last.partition(" ")
         self.started.append(asked)
         if what == "wait":
             gone = asyncio.ensure_future(reader.read(1))
@@ -44,17 +53,41 @@ class EdgeModel:
                 raise ConnectionResetError
             gone.cancel()
             await asyncio.wait((gone,))  # until then the stream has a reader, and the next request could have none
-        said = asked if what not in ("say", "wait") else rest
         document = {
-            "choices": [{"message": {"role": "assistant", "content": said}, "finish_reason": "stop"}],
+            "choices": [{"message": _write_message(body, what, rest), "finish_reason": "stop"}],
             "usage": {"prompt_tokens": TOKENS_IN, "completion_tokens": TOKENS_OUT},
         }
-        body = json.dumps(document).encode()
+        answer = json.dumps(document).encode()
         writer.write(
-            f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+            f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(answer)}\r\n\r\n".encode()
         )
-        writer.write(body)
+        writer.write(answer)
         await writer.drain()
+
+
+def _write_message(body: dict[str, Any], what: str, rest: str) -> dict[str, Any]:
+    last = body["messages"][-1]
+    name, _, arguments = rest.partition(" ")
+    if last["role"] == "user" and what == "call" and body.get("tools"):
+        function = {"name": name, "arguments": arguments or "{}"}
+        call = {"id": "call_of_the_model", "type": "function", "function": function}
+        return {"role": "assistant", "content": None, "tool_calls": [call]}
+    _, schema, text = last["content"].partition("JSON Schema:\n")
+    if schema:
+        smallest = _fill_schema(json.JSONDecoder().raw_decode(text)[0])
+        return {"role": "assistant", "content": json.dumps(smallest)}
+    return {"role": "assistant", "content": rest if what in ("say", "wait") else last["content"]}
+
+
+def _fill_schema(schema: dict[str, Any]) -> object:
+    """The smallest document of a plain JSON Schema."""
+    kind = schema.get("type")
+    if "enum" in schema:
+        return next(iter(schema["enum"]), None)
+    if kind == "object":
+        return {name: _fill_schema(rule) for name, rule in schema.get("properties", {}).items()}
+    values = {"array": [], "integer": 7, "number": 7.5, "boolean": True, "string": "word"}
+    return values.get(str(kind))
 
 
 @contextmanager

@@ -24,11 +24,11 @@ from pool_registry.pool import Limits, Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 from trainer.errors import TrainingFailed
 from trainer.grpo.rewards import REWARDS, load_rewards
+from trainer.grpo.rollout_metrics import compute_rollout_metrics
 from trainer.grpo.rollouts import (
     EpisodeFormat,
     Rollout,
     RolloutEngine,
-    compute_rollout_metrics,
     select_fitting_tasks,
 )
 from trainer.grpo.token_transcript import ChatTokens

@@ -21,7 +21,8 @@ from trainer.grpo.advantages import compute_advantages
 from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.recursion import is_recursive
 from trainer.grpo.rewards import load_rewards
-from trainer.grpo.rollouts import RolloutEngine, compute_rollout_metrics
+from trainer.grpo.rollout_metrics import compute_rollout_metrics
+from trainer.grpo.rollouts import RolloutEngine
 from trainer.recipe import CurriculumSettings, RecursionSettings, RewardSettings
 from trainer.tasks.task_pools import keep_task
 

@@ -31,11 +31,10 @@ from trainer.errors import TrainingFailed
 from trainer.grpo.advantages import compute_advantages
 from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.rewards import load_rewards
+from trainer.grpo.rollout_metrics import RolloutTimer, compute_rollout_metrics
 from trainer.grpo.rollouts import (
     EpisodeFormat,
     RolloutEngine,
-    RolloutTimer,
-    compute_rollout_metrics,
     select_fitting_tasks,
     set_advantages,
 )

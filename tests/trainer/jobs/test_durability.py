@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
@@ -19,9 +20,10 @@ import pytest
 from orchestrator.checkpoints import MANIFEST, Checkpoint, complete_steps, read_checkpoint, seal
 from orchestrator.traces.store import Store, open_store
 from pool_registry.storage.data_folder import find_home
-from pool_registry.storage.pool_store import writing
+from pool_registry.storage.database import writing
 from tests.machine import needs
 from tests.postgres import postgres, programs
+from tests.trust.trials import choose_trials, count_trials
 from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import parse_recipe
@@ -29,7 +31,8 @@ from trainer.recipe import parse_recipe
 pytestmark = pytest.mark.medium
 
 ROOT = Path(__file__).parents[3]
-KILLS, EVERY, SFT, GRPO = 40, 2, 24, 70
+KILLS, EVERY, SFT = choose_trials(40), 2, 24
+GRPO = 70 * max(40, KILLS) // 40  # more than are learnt between the kills
 RECIPE = f"""
 name: durable
 model: {{base: BASE, prompt: query, turn_tokens: 16, lora: {{rank: 2, targets: [q_proj]}}}}
@@ -135,7 +138,7 @@ def plant_decoys(job_folder: JobFolder) -> None:
 
 
 @pytest.mark.slow
-def test_training_survives_forty_kills_and_loses_at_most_what_came_after_the_last_checkpoint(
+def test_training_survives_kills_and_loses_at_most_what_came_after_the_last_checkpoint(
     store,
     jobs,
     tiny_base,
@@ -155,6 +158,7 @@ def test_training_survives_forty_kills_and_loses_at_most_what_came_after_the_las
             process = processes.start(key)
             wait_for_a_random_moment(job_folder, random, resumed, started)
             os.kill(process, signal.SIGKILL)
+            count_trials()
             assert processes.ended() == signal.SIGKILL, job_folder.log.read_text()[-3000:]
 
             row = next(each for each in jobs.all() if each.id == key)
@@ -238,6 +242,7 @@ def claimed_by(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
+@pytest.mark.slow
 @needs(programs() is not None, "PostgreSQL")
 def test_of_eight_processes_that_claim_at_once_in_postgresql_one_gets_one_job(tmp_path, monkeypatch):
     with postgres() as url:
@@ -298,6 +303,31 @@ def test_a_reused_pid_is_not_taken_for_the_job(store, jobs):
         row.owner = f"{os.getpid()}:1.00"  # the pid of a living process that began at another time
         session.add(row)
     assert jobs.find_running() is None and jobs.get(key).code == "killed"
+
+
+def test_a_job_of_another_host_is_not_lost_while_it_is_heard_of(store, jobs):
+    """Two hosts on one PostgreSQL: neither sees the other's processes, locks or folders."""
+    key = jobs.submit(QUICK).id
+    assert jobs.claim(key)
+    with writing(store.engine) as session:
+        row = session.get(JobRow, key)
+        row.owner = "4711:1:boot:1:elsewhere/1"
+        row.heartbeat = datetime.now(UTC) - timedelta(hours=1)
+        session.add(row)
+    assert jobs.find_running().id == key and not jobs.claim(jobs.submit(QUICK).id)
+    with writing(store.engine) as session:
+        row = session.get(JobRow, key)
+        row.heartbeat = datetime.now(UTC) - timedelta(days=2)
+        session.add(row)
+    assert jobs.find_running() is None and jobs.get(key).code == "killed"
+
+
+def test_a_job_is_started_only_where_its_folder_is(store, jobs, monkeypatch):
+    started = []
+    monkeypatch.setattr("trainer.jobs.queue._spawn", lambda command, _: started.append(command))
+    theirs, ours = jobs.submit(QUICK).id, jobs.submit(QUICK).id
+    shutil.rmtree(jobs.folder(theirs).path)
+    assert jobs.start_next() == ours and len(started) == 1
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.medium
 # A reader is asked plain questions instead: tests/browser/test_plain_questions.py.
 SHIPPED = [name for name in STARTERS if is_complete(starter_checkpoint(name))]
 TRAINED = [
-    pytest.param(name, marks=pytest.mark.slow if name.startswith("smollm2") else ())
+    pytest.param(name, marks=pytest.mark.slow)
     for name in SHIPPED
     if name != "base" and read_checkpoint(starter_checkpoint(name)).prompt != "reader"
 ]

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.medium
+pytestmark = pytest.mark.slow
 SCRIPT = """
 import json, sys, threading, time
 from trainer.memory_fit.model_sizes import _build_model

@@ -35,8 +35,9 @@ READER = ModelSettings(prompt="reader")
 
 
 @pytest.fixture(autouse=True)
-def shared_words(monkeypatch):
+def own_needs(monkeypatch):
     monkeypatch.setattr("orchestrator.retrieval.sentence_vectors.find_weights", lambda: None)
+    monkeypatch.setattr("trainer.sft.demonstrations.LISTED_NEEDS", 0.0)
 
 
 def two_workers() -> LivePool:
@@ -74,6 +75,14 @@ def test_the_worker_that_could_do_it_takes_the_place_of_the_one_that_failed():
     row = make_demonstration(episode, two_workers(), "plan", "reader", 4, "teacher")
     assert [message.learn for message in row.messages] == [False, False, True, False, True]
     assert row.messages[2].content == "1. need right\n2. need right"
+
+
+@pytest.mark.parametrize(("share", "needs"), [(0.0, "1. need left"), (1.0, "1. for tests")])
+def test_a_need_is_in_words_of_its_own_or_the_line_that_lists_its_worker(monkeypatch, share, needs):
+    monkeypatch.setattr("trainer.sft.demonstrations.LISTED_NEEDS", share)
+    row = make_demonstration(run_turns(Turn((need(1, "left"),), "$1")), two_workers(), "plan", "reader", 4, "teacher")
+    assert "- for tests" in row.messages[0].content.splitlines()
+    assert row.messages[2].content == needs
 
 
 def test_steps_that_the_answer_goes_back_to_are_kept_with_what_they_see():
@@ -165,6 +174,15 @@ def test_for_a_reader_a_trajectory_that_needed_no_repair_goes_first():
     numbers = count()
     rows, _, _ = collect([own_task(0)], lambda _: Scripted(*scripts[next(numbers) % 2]), samples=2)
     assert rows[0].messages[2].content == "1. need right"
+
+
+def test_a_share_of_the_demonstrations_ends_with_the_needs():
+    rows, _, _ = collect(
+        [own_task(k) for k in range(60)], lambda _: Scripted(Turn((need(1, "right"),), "$1")), needs_alone=0.5
+    )
+    alone = [row for row in rows if [message.learn for message in row.messages] == [False, False, True]]
+    assert all(row.messages[-1].content == "1. need right" for row in alone)
+    assert 18 <= len(alone) <= 42 and {len(row.messages) for row in rows} == {3, 5}
 
 
 def test_a_refusal_that_is_right_is_learnt():

@@ -1,0 +1,71 @@
+"""What a reader is shown before it plans: the listing, the query, and the lines of the workers most like it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+from orchestrator.policies.reader import ReaderPolicy
+from orchestrator.reader.cards import format_listed
+from orchestrator.reader.conversation import HINT, open_conversation
+from orchestrator.reader.needs import Need, parse_needs
+from orchestrator.retrieval import sentence_vectors
+from pool_registry.calls.live_pool import LivePool, open_live_pool
+from pool_registry.language_models.completion import Completion
+from pool_registry.pool import Pool
+from pool_registry.starter import starter_pool
+from pool_registry.worker import WorkerSpec
+
+QUERY = "What is the distance between the airports LHR and JFK?"
+
+
+@pytest.fixture
+def starter(monkeypatch) -> LivePool:
+    monkeypatch.setattr(sentence_vectors, "find_weights", lambda: None)
+    return open_live_pool(starter_pool())
+
+
+def test_without_hints_the_query_stands_alone(starter):
+    listing, query = open_conversation(QUERY, starter.workers.values())
+    assert query.content == QUERY
+    assert all(f"- {format_listed(worker)}" in listing.content for worker in starter.workers.values())
+
+
+@given(st.text(alphabet="abc ()$'.,:é1\n", min_size=1).filter(lambda text: any(letter.isalpha() for letter in text)))
+def test_a_need_can_repeat_every_line(description):
+    pool = Pool(name="p", workers=(WorkerSpec(name="w", kind="calculator", description=description),))
+    line = format_listed(open_live_pool(pool).workers["w"])
+    if any(letter.isalpha() for letter in line):
+        assert parse_needs(f"1. {line}\n2. {line} (1)") == [Need(line), Need(line, (1,))]
+    assert not set("()$") & set(line)
+
+
+def test_asides_and_examples_in_brackets_are_left_out_of_a_line():
+    workers = open_live_pool(starter_pool()).workers
+    assert format_listed(workers["calculator"]) == "Evaluates one arithmetic expression"
+    assert format_listed(workers["room_a"]).startswith("Room A's memos: 'memo 17")
+
+
+def test_hints_are_lines_of_the_listing_with_the_likeliest_worker_among_them(starter):
+    listing, query = open_conversation(QUERY, starter.workers.values(), hints=3)
+    head, _, lines = query.content.partition(f"\n\n{HINT}\n")
+    assert head == QUERY and len(lines.splitlines()) == 3
+    assert set(lines.splitlines()) <= set(listing.content.splitlines())
+    assert f"- {format_listed(starter.workers['great_circle'])}" in lines.splitlines()
+    assert listing == open_conversation("another query", starter.workers.values(), hints=3)[0]
+
+
+@pytest.mark.parametrize("hints", [0, 4])
+def test_a_reader_is_shown_as_many_as_it_learnt_with(starter, hints):
+    shown = []
+
+    async def write(messages, _grammar, _draw):
+        shown.append(messages)
+        return Completion("No worker of this pool can do this")
+
+    asyncio.run(run_episode(EpisodeSpec(QUERY), ReaderPolicy("r", starter, write, hints=hints), starter))
+    assert shown[0] == open_conversation(QUERY, starter.workers.values(), hints)

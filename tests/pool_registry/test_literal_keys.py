@@ -1,0 +1,73 @@
+"""Keys that are written out are refused wherever they can hide, and what is no key is left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from pool_registry.errors import InvalidPool
+from pool_registry.literal_keys import find_literal_keys
+from pool_registry.pool import Pool, check_pool
+from pool_registry.starter import starter_pool
+from pool_registry.worker import WorkerSpec
+
+KEY = "sk-" + "a1b2c3d4" * 5
+CHAT = {"base_url": "https://models.example.com/v1", "model": "m"}
+HTTP = {"url": "https://api.example.com/x", "method": "GET"}
+MCP = {"server": {"name": "s", "command": "npx"}, "tool": "t", "parameters": {"type": "object"}}
+
+
+def spec(kind: str, config: dict[str, object], **changes: object) -> WorkerSpec:
+    return WorkerSpec.model_validate({"name": "w", "kind": kind, "description": "d", "config": config, **changes})
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [
+        ("chat", {**CHAT, "extra": {"api_key": "abcdefghij1234567890"}}),
+        ("chat", {**CHAT, "extra": {"nested": [{"x": KEY}]}}),
+        ("chat", {**CHAT, "base_url": "https://models.example.com/v1?key=AIzaabcdefghij1234567890"}),
+        ("chat", {**CHAT, "role": f"Use the key {KEY} for it."}),
+        ("http", {**HTTP, "url": "https://api.example.com/x?api_key=abcdefghij1234567890"}),
+        ("http", {**HTTP, "headers": {"X-Foo": "sk-abcdef123456"}}),
+        ("http", {**HTTP, "headers": {"X-Foo": "Bearer hf_abcdef123456"}}),
+        ("mcp", {**MCP, "server": {**MCP["server"], "args": ["--api-key=abcdefghij1234567890"]}}),
+        ("mcp", {**MCP, "server": {**MCP["server"], "args": [KEY]}}),
+    ],
+)
+def test_a_key_that_is_written_out_is_refused_and_not_repeated(kind, config):
+    with pytest.raises(InvalidPool) as refused:
+        check_pool(Pool(name="p", workers=(spec(kind, config),)))
+    text = str(refused.value)
+    assert "never stored" in text and "workers.0.config" in text
+    assert "abcdefghij1234567890" not in text and KEY not in text and "abcdef123456" not in text
+
+
+def test_a_key_in_a_description_is_refused():
+    with pytest.raises(InvalidPool, match="description"):
+        check_pool(Pool(name="p", workers=(spec("calculator", {}, description=f"Its key is {KEY}"),)))
+
+
+def test_an_argument_that_is_called_key_holds_none_unless_it_looks_like_one():
+    example = {"key": "compartment-925-north", "token": "abcdefghij1234567890"}
+    assert not list(find_literal_keys({"example": example, "sample": {"auth": example}}, "config"))
+    assert not list(find_literal_keys({"names": {"key": "compartment_number"}}, "config"))  # a parameter renamed
+    assert list(find_literal_keys({"example": {"key": KEY}}, "config"))
+    assert list(find_literal_keys({"headers": example}, "config"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [
+        ("chat", {**CHAT, "api_key": "env:OPENAI_API_KEY", "max_tokens": 4096, "token_limit": "max_completion_tokens"}),
+        ("chat", {**CHAT, "extra": {"max_completion_tokens": 100, "stop": ["<|end|>"], "top_k": 5}}),
+        ("http", {**HTTP, "url": "https://api.example.com/{key}?token={token}&q=keyboard"}),
+        ("http", {**HTTP, "headers": {"Authorization": "Bearer env:NAME", "X-Key": "keyring:OTHER"}}),
+        ("sql", {"database": "env:DATABASE_URL", "schema_hint": "tokens(id, secret_name), api_keys(id, owner)"}),
+    ],
+)
+def test_references_placeholders_and_words_are_no_keys(kind, config):
+    check_pool(Pool(name="p", workers=(spec(kind, config),)))
+
+
+def test_the_starter_pool_holds_no_key():
+    assert not [found for worker in starter_pool().workers for found in find_literal_keys(worker.config)]

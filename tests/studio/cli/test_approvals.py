@@ -1,0 +1,63 @@
+"""Plans that wait, from a shell: `podium run --mode review` and `podium approvals`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from studio.__main__ import app
+from trainer.tasks import find_task
+
+TASK = find_task("forge", 3, "test", 2)
+pytestmark = pytest.mark.medium
+runner = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> str:
+    return str(tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(autouse=True)
+def keep_home(home, monkeypatch) -> None:
+    monkeypatch.setenv("PODIUM_HOME", home)
+
+
+def invoke(home: str, *arguments: str):
+    return runner.invoke(app, [*arguments, "--home", home])
+
+
+@pytest.fixture
+def held(home) -> str:
+    result = invoke(home, "run", TASK.query, "--orchestrator", "oracle", "--mode", "review", "--json")
+    assert result.exit_code == 3, result.output
+    return json.loads(result.stdout)["id"]
+
+
+def test_a_reviewed_run_waits_with_a_code_of_its_own_and_is_listed(home, held):
+    assert held in invoke(home, "approvals").stdout
+    shown = invoke(home, "approvals", held).stdout
+    assert "every plan waits for a person" in shown and TASK.oracle_turn.steps[0].worker in shown
+
+
+def test_approving_prints_the_answer_and_a_second_time_says_who_was_first(home, held):
+    result = invoke(home, "approvals", held, "--approve", "--note", "fine", "--json")
+    document = json.loads(result.stdout)
+    assert result.exit_code == 0 and document["correct"] is True
+    assert document["audit"][-1]["text"] == "fine" and document["audit"][-1]["by"]
+    again = invoke(home, "approvals", held, "--approve")
+    assert "has approved this plan already" in str(again.exception)
+
+
+def test_an_edit_changes_one_step_and_runs(home, held):
+    edit = {"edit": "change", "step": 1, "arguments": {"code": "print(7)"}}
+    result = invoke(home, "approvals", held, "--edit", json.dumps(edit), "--json")
+    audit = json.loads(result.stdout)["audit"]
+    assert audit[-1]["kind"] == "edited" and audit[-1]["text"] == "step 1 changed"
+
+
+def test_a_rejected_run_ends_without_an_answer(home, held):
+    result = invoke(home, "approvals", held, "--reject")
+    assert result.exit_code == 1 and "rejected" in result.stderr

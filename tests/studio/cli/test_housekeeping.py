@@ -1,0 +1,46 @@
+"""`podium delete | rename | tidy | trash` on a data folder."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from pool_registry.errors import StorageError
+from pool_registry.pool import Pool
+from studio.__main__ import app
+from studio.prepare import prepare_store
+
+
+@pytest.fixture
+def podium(tmp_path, monkeypatch):
+    monkeypatch.setenv("PODIUM_HOME", str(tmp_path))  # the commands choose it for their whole process
+    store = prepare_store(str(tmp_path))
+    store.pools.save(Pool(name="mine"))
+    store.close()
+    return lambda *words: CliRunner().invoke(app, [*words, "--home", str(tmp_path)], catch_exceptions=False)
+
+
+def test_what_is_deleted_is_listed_and_put_back(podium):
+    deleted = podium("delete", "pool", "mine")
+    assert "podium trash restore" in deleted.output and "mine" not in podium("pool", "list").output
+    key = deleted.output.split()[-1]
+    assert key in podium("trash", "list").output
+    assert "is back" in podium("trash", "restore", key).output and "mine" in podium("pool", "list").output
+
+
+def test_a_pool_is_renamed_and_the_trash_emptied(podium):
+    assert "now called ours" in podium("rename", "pool", "mine", "ours").output
+    assert "1 things" in podium("trash", "empty", "--yes").output
+    assert "empty" in podium("trash", "list").output
+
+
+def test_retention_is_set_and_shown(podium):
+    assert "drawn_days 30, trash_days 14" in podium("tidy", "--drawn-days", "30", "--dry-run").output
+    assert "drawn_days" not in podium("tidy", "--drawn-days", "0").output
+
+
+def test_what_is_not_there_is_said(podium):
+    with pytest.raises(StorageError, match="there is no trace"):
+        podium("delete", "trace", "nope")
+    with pytest.raises(StorageError, match="use one of"):
+        podium("delete", "elephant", "nope")

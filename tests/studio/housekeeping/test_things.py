@@ -1,0 +1,196 @@
+"""What is deleted goes to the trash with its rows and files, and comes back whole; what is in use stays."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+from orchestrator.engine.process_identity import this_process
+from orchestrator.plan import Turn
+from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.traces.store import Store, TraceFilter
+from pool_registry.calls.live_pool import live_pool
+from pool_registry.errors import PoolNotFound, StorageError
+from pool_registry.pool import Pool
+from pool_registry.worker import WorkerSpec
+from studio.housekeeping.retention import Retention, read_retention, tidy, write_retention
+from studio.housekeeping.things import Things
+from studio.model_server import server_record
+from studio.prepare import prepare_store
+from trainer.errors import JobNotFound
+from trainer.jobs.queue import JobStore
+from trainer.recipe import list_presets, load_recipe
+
+PRESET = next(iter(list_presets()))
+CALC = WorkerSpec(name="calc", kind="calculator", description="Arithmetic.")
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    opened = prepare_store(str(tmp_path))
+    opened.pools.save(Pool(name="mine", workers=(CALC,)))
+    yield opened
+    opened.close()
+
+
+def run(store: Store, query: str = "q", source: str = "mine", pool: str = "mine") -> str:
+    async def once() -> str:
+        async with live_pool(store.pools.latest(pool).pool) as live:
+            spec = EpisodeSpec(query, source=source)
+            return (await run_episode(spec, OraclePolicy(Turn(answer="42")), live, sink=store.traces)).id
+
+    episode = asyncio.run(once())
+    store.traces.flush()
+    return episode
+
+
+def list_ids(store: Store, **filters: object) -> list[str]:
+    return [row.id for row in store.traces.search(TraceFilter(**filters))]
+
+
+def test_traces_are_deleted_together_and_come_back_whole(store):
+    first, second, third = run(store, "a"), run(store, "b"), run(store, "c")
+    store.traces.star(first, True)
+    before = store.traces.events_after(first)
+    things = Things(store)
+    assert "starred" in things.find_trace_dependents([first, second]).affected[0]
+    entry = things.delete_traces([first, second])
+    assert list_ids(store) == [third] and store.traces.events_after(first) == []
+    assert things.trash.restore(entry.key).name == "2 traces"
+    assert set(list_ids(store)) == {first, second, third} and store.traces.list_starred() == [first]
+    assert store.traces.events_after(first) == before and things.trash.list() == []
+
+
+def test_a_pool_that_is_gone_leaves_its_traces_readable(store):
+    episode = run(store)
+    things = Things(store)
+    assert "1 traces ran on it" in things.find_dependents("pool", "mine").affected[0]
+    entry = things.delete("pool", "mine")
+    with pytest.raises(PoolNotFound):
+        store.pools.latest("mine")
+    row = store.traces.row(episode)
+    assert store.pools.by_hash(row.pool, row.pool_hash) is not None, "the trace still finds its version"
+    things.trash.restore(entry.key)
+    assert store.pools.latest("mine").version == 1
+
+
+def test_a_pool_comes_back_only_where_nothing_has_its_name(store):
+    things = Things(store)
+    entry = things.delete("pool", "mine")
+    store.pools.save(Pool(name="mine", workers=(CALC,)))
+    with pytest.raises(StorageError, match="again"):
+        things.trash.restore(entry.key)
+    assert things.trash.list() == [entry], "what could not be put back stays in the trash"
+
+
+def test_a_pool_takes_its_tasks_along_to_another_name(store):
+    tasks = store.home.root / "tasks" / "mine.jsonl"
+    tasks.parent.mkdir(exist_ok=True)
+    tasks.write_text("")
+    Things(store).rename("pool", "mine", "ours")
+    assert "ours" in store.pools.names() and "mine" not in store.pools.names()
+    assert store.pools.latest("ours").pool.workers == (CALC,) and tasks.with_name("ours.jsonl").is_file()
+    with pytest.raises(StorageError, match="ships"):
+        Things(store).delete("pool", "starter")
+
+
+def test_what_is_served_or_runs_is_not_deleted(store):
+    record = server_record.ServerRecord(
+        host="127.0.0.1", port=1, pool="mine", version=1, orchestrator="direct", model="m",
+        owner=this_process(),
+        started_at="", state="ready",
+    )  # fmt: skip
+    server_record.write_record(store.home, record)
+    with pytest.raises(StorageError, match="port 1 serves it"):
+        Things(store).delete("pool", "mine")
+    jobs = JobStore(store.engine, store.home)
+    job = jobs.submit(load_recipe(PRESET)).id
+    with pytest.raises(StorageError, match="queued"):
+        Things(store).delete("job", job)
+
+
+def test_a_job_goes_with_its_folder_and_comes_back(store):
+    jobs = JobStore(store.engine, store.home)
+    job = jobs.submit(load_recipe(PRESET)).id
+    jobs.stop(job)
+    things = Things(store)
+    things.rename("job", job, "my first try")
+    assert jobs.get(job).name == "my first try"
+    entry = things.delete("job", job)
+    assert not jobs.folder(job).path.exists()
+    with pytest.raises(JobNotFound):
+        jobs.get(job)
+    things.trash.restore(entry.key)
+    assert jobs.get(job).name == "my first try" and jobs.folder(job).recipe.is_file()
+
+
+@pytest.mark.parametrize(("ends_in", "at"), [("delete", "delete_rows"), ("restore", "shutil.move")])
+def test_a_job_whose_deletion_or_return_was_killed_comes_back_whole(store, monkeypatch, ends_in, at):
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    jobs, things = JobStore(store.engine, store.home), Things(store)
+    job = jobs.submit(load_recipe(PRESET)).id
+    jobs.stop(job)
+    if ends_in == "restore":
+        things.delete("job", job)
+    restore = lambda: things.trash.restore(things.trash.list()[0].key)  # noqa: E731
+    with monkeypatch.context() as patch:
+        patch.setattr(f"studio.housekeeping.trash.{at}", kill)
+        with pytest.raises(KeyboardInterrupt):
+            things.delete("job", job) if ends_in == "delete" else restore()
+    assert not jobs.folder(job).recipe.is_file() and jobs.get(job).id == job
+    restore()
+    assert jobs.folder(job).recipe.is_file() and jobs.get(job).state == "stopped"
+    assert things.trash.list() == []
+
+
+def test_retention_goes_by_age_size_and_source(store):
+    old, drawn, starred = run(store, "old"), run(store, "drawn", "evaluation"), run(store, "starred", "evaluation")
+    store.traces.star(starred, True)
+    assert tidy(store).traces == (), "without a setting everything stays"
+    time.sleep(0.01)
+    write_retention(store.home, Retention(drawn_days=1e-9))
+    assert tidy(store, dry_run=True).traces == (drawn,) and len(list_ids(store)) == 3
+    assert tidy(store).traces == (drawn,)
+    assert set(list_ids(store)) == {old, starred}
+    write_retention(store.home, Retention(traces_mb=1e-6, trash_days=0))
+    done = tidy(store)
+    assert done.traces == (old,) and len(done.trash) == 1 and list_ids(store) == [starred]
+    (store.home.root / "retention.json").write_text("{")
+    with pytest.raises(StorageError, match="retention"):
+        read_retention(store.home)
+
+
+def test_ended_jobs_go_by_age(store):
+    jobs = JobStore(store.engine, store.home)
+    job = jobs.submit(load_recipe(PRESET)).id
+    jobs.stop(job)
+    running = jobs.submit(load_recipe(PRESET)).id
+    write_retention(store.home, Retention(jobs_days=1e-9))
+    assert tidy(store).jobs == (job,) and [row.id for row in jobs.all()] == [running]
+
+
+def test_traces_are_told_apart_by_source_and_sorted(store):
+    mine, drawn = run(store, "b", "mine"), run(store, "a", "evaluation")
+    assert list_ids(store, source="mine") == [mine] and list_ids(store, source="evaluation") == [drawn]
+    assert list_ids(store) == [drawn, mine] and list_ids(store, ascending=True) == [mine, drawn]
+    assert list_ids(store, sort="id; drop table") == [drawn, mine]
+
+
+def test_pools_that_were_drawn_for_a_task_stand_in_no_list(store):
+    drawn = Pool(name="drawn-7", workers=(CALC,))
+    store.traces.keep_pool(drawn, drawn.hash)
+
+    async def once() -> None:
+        async with live_pool(drawn) as live:
+            spec = EpisodeSpec("q", source="evaluation")
+            await run_episode(spec, OraclePolicy(Turn(answer="42")), live, sink=store.traces)
+
+    asyncio.run(once())
+    run(store)
+    assert store.traces.list_pools() == ["mine"] and "drawn-7" not in store.pools.names()

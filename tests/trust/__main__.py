@@ -1,0 +1,180 @@
+"""Try to break every promise, and print what came of it as one table.
+
+    python -m tests.trust [PROMISE ...] [--quick | --share 0.1] [--json FILE] [--document]
+
+PROMISE: names from tests/trust/promises.py; without one, all. `--quick` makes as few trials as CI does, `--share` a
+share of the full counts. `--json` keeps the outcomes in a file, also those of promises that are tried another time, so
+that a long run can be made in parts. `--document` puts the table into docs/reliability.md. Exits with 1 when a promise
+was broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from scipy.stats import beta
+
+from tests.trust import record_trials, trials
+from tests.trust.promises import PROMISES, Promise
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = ROOT / "docs" / "reliability.md"
+MARKS = ("<!-- table: python -m tests.trust --document -->\n", "<!-- end of the table -->\n")
+LEVEL = 0.95
+LIMIT_S = 3600  # for the tests of one promise
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the trials of one promise came to. `problem` says why they could not be made."""
+
+    promise: Promise
+    trials: int
+    failures: int
+    seconds: float
+    failed_tests: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def upper_bound(self) -> float:
+        """The share of failures that is not exceeded, with 95 % confidence, where trials are random."""
+        return bound_failures(self.failures, self.trials)
+
+    @property
+    def is_broken(self) -> bool:
+        return bool(self.failures or self.problem)
+
+
+def bound_failures(failures: int, trials: int) -> float:
+    """The one-sided upper Clopper-Pearson bound at 95 %; without failures about 3 / trials."""
+    return 1.0 if failures >= trials else float(beta.ppf(LEVEL, failures + 1, trials - failures))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse_arguments(arguments)
+    chosen = [promise for promise in PROMISES if not options.promises or promise.name in options.promises]
+    with ThreadPoolExecutor(options.processes) as threads:
+        outcomes = list(threads.map(lambda promise: report_promise(promise, options.quick, options.share), chosen))
+    if options.json:
+        outcomes = keep_outcomes(options.json, outcomes)
+    table = format_table(outcomes)
+    print(table)
+    if options.document:
+        write_document(table)
+    return int(any(outcome.is_broken for outcome in outcomes))
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.trust", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = [promise.name for promise in PROMISES]
+    parser.add_argument("promises", nargs="*", metavar="PROMISE", help=", ".join(names))
+    parser.add_argument("--quick", action="store_true", help="as few trials as CI makes")
+    parser.add_argument("--share", type=float, default=1.0, help="of the full counts, never less than --quick makes")
+    parser.add_argument("--processes", type=int, default=2, help="promises that are tried at a time")
+    parser.add_argument("--json", type=Path, help="a file that keeps the outcomes")
+    parser.add_argument("--document", action="store_true", help="put the table into docs/reliability.md")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.promises) - set(names):
+        parser.error(f"there is no promise {', '.join(sorted(unknown))}; there are: {', '.join(names)}")
+    return options
+
+
+def report_promise(promise: Promise, quick: bool, share: float) -> Outcome:
+    """Try a promise, and say on standard error what came of it."""
+    outcome = try_promise(promise, quick, share)
+    said = outcome.problem or f"{outcome.trials:,} trials, {outcome.failures:,} failures"
+    print(f"{promise.name}: {said}, {outcome.seconds:.0f} s", file=sys.stderr, flush=True)
+    return outcome
+
+
+def try_promise(promise: Promise, quick: bool = False, share: float = 1.0) -> Outcome:
+    """Run the tests of a promise in a process of their own."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "trials.json"
+        count = promise.quick if quick else max(promise.quick, round(promise.full * share))
+        variables = {trials.VARIABLE: str(count) if count else "", record_trials.VARIABLE: str(file)}
+        plugin = ["-p", "no:cacheprovider", "-p", "tests.trust.record_trials"]
+        command = [sys.executable, "-m", "pytest", *plugin, "-k", promise.only, *promise.tests]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=ROOT,
+                env={**os.environ, **variables},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=LIMIT_S,
+            )
+        except subprocess.TimeoutExpired:
+            return Outcome(promise, 0, 0, LIMIT_S, problem=f"not done within {LIMIT_S} s")
+        seconds = time.monotonic() - started
+        if not file.exists() or done.returncode not in (0, 1):
+            print(done.stdout[-3000:], done.stderr[-3000:], file=sys.stderr)
+            return Outcome(promise, 0, 0, seconds, problem=f"pytest ended with {done.returncode}")
+        record = json.loads(file.read_text(encoding="utf-8"))
+    if record["failures"]:
+        print(done.stdout[-3000:], file=sys.stderr)
+    return Outcome(
+        promise, record["trials"], record["failures"], seconds, tuple(record["failed_tests"]), tuple(record["skipped"])
+    )
+
+
+def format_table(outcomes: Sequence[Outcome]) -> str:
+    """The outcomes as a Markdown table, with what was skipped below it."""
+    lines = [
+        "| promise | one trial | chosen | trials | failures | upper bound at 95 % | time |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for outcome in outcomes:
+        promise = outcome.promise
+        bound = f"{outcome.upper_bound:.2%}" if promise.choice == "random" and outcome.trials else "–"
+        tried = f"{outcome.trials:,}" if outcome.trials else "not run"
+        failures = outcome.problem or (f"{outcome.failures:,}" if outcome.trials else "–")
+        seconds = f"{outcome.seconds:.0f} s" if outcome.trials else "–"
+        cells = (promise.says, promise.trial, promise.choice, tried, failures, bound, seconds)
+        lines.append(f"| {' | '.join(cells)} |")
+    notes = [f"- {outcome.promise.name}: not run here: {line}" for outcome in outcomes for line in outcome.skipped]
+    notes += [f"- {outcome.promise.name}: failed: {test}" for outcome in outcomes for test in outcome.failed_tests]
+    return "\n".join([*lines, *(["", *notes] if notes else [])])
+
+
+def keep_outcomes(file: Path, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Write the outcomes to a file, beside those in it of other promises. Returns all, in the order of the table."""
+    rows = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    kept = {row["promise"]["name"]: row for row in rows}
+    kept |= {each.promise.name: {**asdict(each), "upper_bound": each.upper_bound} for each in outcomes}
+    present = [promise for promise in PROMISES if promise.name in kept]
+    file.write_text(json.dumps([kept[promise.name] for promise in present], indent=1), encoding="utf-8")
+    return [read_outcome(promise, kept[promise.name]) for promise in present]
+
+
+def read_outcome(promise: Promise, row: Mapping[str, Any]) -> Outcome:
+    failed, skipped = tuple(row["failed_tests"]), tuple(row["skipped"])
+    return Outcome(promise, row["trials"], row["failures"], row["seconds"], failed, skipped, row["problem"])
+
+
+def write_document(table: str) -> None:
+    """Replace the table of docs/reliability.md."""
+    before, rest = DOCUMENT.read_text(encoding="utf-8").split(MARKS[0])
+    _, after = rest.split(MARKS[1])
+    DOCUMENT.write_text(f"{before}{MARKS[0]}\n{table}\n\n{MARKS[1]}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

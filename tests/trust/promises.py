@@ -1,0 +1,229 @@
+"""What Podium promises, and the tests that try to break it: one entry for each row of docs/reliability.md.
+
+To add a row, add an entry. `tests` are files or folders of tests, `only` is a `-k` expression. A test that makes many
+trials asks `choose_trials` how many and counts them with `count_trials` (tests/trust/trials.py); `quick` and `full`
+are what it is told. Without them each test is one trial.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+# Random trials say how often a promise can fail at most; a list says only that its cases are held.
+Choice = Literal["random", "every place", "list"]
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A promise, what one trial of it is, and how its trials are chosen."""
+
+    name: str
+    says: str
+    trial: str
+    choice: Choice
+    tests: tuple[str, ...]
+    only: str = ""
+    quick: int = 0
+    full: int = 0
+
+
+# The long ones first: two promises are tried at a time.
+PROMISES = (
+    Promise(
+        "simulation",
+        "An episode ends in time and in its limits; no worker sees more than its access list; a seed gives one trace",
+        "a simulated episode",
+        "random",
+        ("tests/orchestrator/engine/test_simulation.py",),
+        "must_hold",
+        2_000,
+        100_000,
+    ),
+    Promise(
+        "training",
+        "A killed training goes on from its last checkpoint: no checkpoint lost, no step twice",
+        "kill -9 of a training",
+        "random",
+        ("tests/trainer/jobs/test_durability.py",),
+        "survives_kills",
+        40,
+        200,
+    ),
+    Promise(
+        "publishing",
+        "A killed publish leaves nothing half public, and a repeat commits nothing twice",
+        "kill -9 of a publish",
+        "random",
+        ("tests/studio/publish/test_publish.py",),
+        "killed_at_any_moment",
+        5,
+        50,
+    ),
+    Promise(
+        "served",
+        "An answer that a client has got is on disk",
+        "an answer before kill -9 of the server",
+        "random",
+        ("tests/studio/model_server/test_durable_answers.py",),
+        "killed_server",
+        2,
+        60,
+    ),
+    Promise(
+        "traces",
+        "An event that was acknowledged is on disk, and the database opens",
+        "kill -9 of a process that runs episodes",
+        "random",
+        ("tests/orchestrator/traces/test_store.py",),
+        "killed_process",
+        10,
+        1_000,
+    ),
+    Promise(
+        "caps",
+        "A cap on cost or tokens is exceeded by at most one reservation, and nothing is negative",
+        "a plan with its usage",
+        "random",
+        ("tests/orchestrator/engine/test_caps.py",),
+        "no_plan_exceeds",
+        150,
+        5_000,
+    ),
+    Promise(
+        "plans",
+        "Any text of a model is a plan or an error",
+        "a text in a dialect",
+        "random",
+        ("tests/orchestrator/dialects/test_dialects.py",),
+        "any_text or any_bytes or any_shape",
+        60,
+        2_000,
+    ),
+    Promise(
+        "upgrades",
+        "A killed upgrade leaves the database at the old or the new schema",
+        "a kill after a statement, from each schema",
+        "every place",
+        ("tests/pool_registry/storage/test_upgrade.py",),
+        "killed",
+    ),
+    Promise(
+        "first start",
+        "Processes that start at once on one data folder all start",
+        "a process, eight at once",
+        "random",
+        ("tests/pool_registry/storage/test_upgrade.py",),
+        "at_once_all_start",
+        1,
+        20,
+    ),
+    Promise(
+        "pages",
+        "What models, tools and people write is text on every page",
+        "a payload on a page",
+        "list",
+        ("tests/browser/test_xss.py",),
+        "as_text or are_text",
+    ),
+    Promise(
+        "sandbox",
+        "Code of a model reaches no file, network or process, and ends at its limits",
+        "an attack on a level of the sandbox",
+        "list",
+        ("tests/pool_registry/sandbox/test_sandbox.py",),
+        "attack or dangerous or door or bomb or killed_at_its_time or forged",
+    ),
+    Promise(
+        "addresses",
+        "An address that a model chooses never reaches this machine or its network",
+        "a spelling, redirect or name",
+        "list",
+        ("tests/pool_registry/network/test_http_client.py",),
+        "spelling_of or odd_url or metadata or changes_its_mind or redirect_to_a_private or one_private",
+    ),
+    Promise(
+        "injected outputs",
+        "What a worker puts out gives no orders: no step more, no block closed, no turn of its own",
+        "a payload for planner, worker or judge",
+        "list",
+        ("tests/orchestrator/engine/test_injected_outputs.py",),
+    ),
+    Promise(
+        "write errors",
+        "A full disk or a failing write leaves the old state or the new one, and it goes on afterwards",
+        "a failing write",
+        "every place",
+        (
+            "tests/trainer/jobs/test_write_errors.py",
+            "tests/pool_registry/storage/test_upgrade.py",
+            "tests/orchestrator/traces/test_store.py",
+        ),
+        "failing_write or full_disk or disk_that_refuses or cannot_be_stored",
+    ),
+    Promise(
+        "owners",
+        "A living job or run is never taken for dead, no foreign process is signalled, nothing starts twice",
+        "a clock step, reboot, container, host or race",
+        "list",
+        ("tests/orchestrator/engine/test_process_identity.py", "tests/trainer/jobs/test_durability.py"),
+        "identity or claim or reused_pid or another_host or only_where_its_folder",
+    ),
+    Promise(
+        "imported pools",
+        "A pool from a file gets no key, program, file or private address before a person agrees",
+        "a want",
+        "list",
+        ("tests/pool_registry/test_wants.py", "tests/studio/pages/test_pool_commands.py"),
+        "test_wants or imported_worker or ticked or would_go_elsewhere",
+    ),
+    Promise(
+        "written keys",
+        "A key that is written out is refused, and found before anything is published",
+        "a place or a spelling",
+        "list",
+        ("tests/pool_registry/test_literal_keys.py", "tests/studio/publish/test_bundle.py"),
+        "written_out or description or looks_like or secret or shape",
+    ),
+    Promise(
+        "references",
+        "The value of a key's reference is in no trace, log, export, page or file",
+        "a place where it could be",
+        "list",
+        ("tests/studio/test_canary.py",),
+    ),
+    Promise(
+        "foreign pages",
+        "Pages of other sites and strangers run no command",
+        "a request",
+        "list",
+        ("tests/studio/frame", "tests/studio/access/test_accounts.py"),
+        "other_origins or another_site or another_sites or commands_need or strangers",
+    ),
+    Promise(
+        "model files",
+        "A folder that could run code is refused before it is read, a file that was changed before it is used",
+        "a hostile or changed folder and a loader",
+        "list",
+        (
+            "tests/pool_registry/language_models/test_hostile_folders.py",
+            "tests/trainer/learner/test_hostile_models.py",
+            "tests/orchestrator/test_checkpoint_hashes.py",
+        ),
+    ),
+    Promise(
+        "worker faults",
+        "A worker that fails in any way ends as a status, in time",
+        "a fault of a server and a kind of worker",
+        "list",
+        ("tests/pool_registry/network/test_misbehaving_servers.py",),
+    ),
+    Promise(
+        "savers",
+        "Of processes that save or claim at once none loses anything",
+        "a race of eight processes",
+        "list",
+        ("tests/pool_registry/storage/test_pool_store.py", "tests/trainer/jobs/test_durability.py"),
+        "save_at_once or claim_at_once",
+    ),
+)
