@@ -17,6 +17,7 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("podium", deadline=None)  # a slow machine is no failure
+settings.register_profile("podium-quick", deadline=None, max_examples=20)
 settings.load_profile("podium")
 
 # Set before any test module imports the product, so that nothing can touch a person's data folder.
@@ -37,6 +38,12 @@ MARKED_MODULE = re.compile(r"^pytestmark = .*mark\.(medium|slow)", re.MULTILINE)
 MEDIUM_FIXTURES = {"client", "tiny_base"}
 # They take seconds to import, in every worker process: tests import them in the function that needs them.
 TOO_HEAVY_TO_COLLECT = ("torch", "transformers", "trl", "gradio")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """For `make quick`, try a fifth of the examples of every property that names no number of its own."""
+    if config.option.markexpr == "quick":
+        settings.load_profile("podium-quick")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -113,6 +113,7 @@ ADVERSARIAL = {
 }
 
 
+@pytest.mark.medium
 @EVERY
 @pytest.mark.parametrize("name", ADVERSARIAL)
 def test_the_worst_texts_are_read_in_linear_time(dialect, name):

@@ -26,6 +26,7 @@ def quiet():
     logging.disable(logging.NOTSET)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("first", range(0, SEEDS, PART))
 def test_what_must_hold_of_every_episode_holds(first):
     broken = {seed: problems for seed in range(first, first + PART) if (problems := check_seed(seed))}
@@ -33,6 +34,7 @@ def test_what_must_hold_of_every_episode_holds(first):
     assert broken == {}
 
 
+@pytest.mark.medium
 def test_the_seeds_reach_every_way_to_end():
     outcomes = {run_seed(seed).episode.ended.outcome for seed in range(300)}
     assert outcomes >= {

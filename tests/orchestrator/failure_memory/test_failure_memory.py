@@ -286,6 +286,7 @@ def endpoint_that_learns(messages) -> str:
     return '{"answer": "41"}'
 
 
+@pytest.mark.medium
 def test_a_lesson_changes_the_plan_and_stands_in_the_trace(endpoint):
     Endpoint.reply = staticmethod(endpoint_that_learns)
     pool = open_live_pool(pool_of(endpoint, "boss"))

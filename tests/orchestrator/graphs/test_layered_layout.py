@@ -68,6 +68,7 @@ CROWDED = {
 }
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", CROWDED)
 def test_crowded_graphs_are_placed_soon(name):
     count, edges = CROWDED[name]

@@ -149,6 +149,7 @@ def test_a_need_whose_call_was_given_the_output_of_a_wrong_step_is_not_refused(r
     assert episode.answer is None and episode.ended.outcome == "orchestrator_failed"
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("query", "answered"), [(f"What is the {DISTANCE}?", True), ("Who painted the ceiling?", False)]
 )

@@ -88,6 +88,7 @@ def list_loaders(path: Path) -> list[tuple[str, set[str]]]:
     return loaders
 
 
+@pytest.mark.medium
 def test_every_loader_takes_safetensors_alone_and_no_remote_code():
     """Each call that loads weights or a tokenizer says so itself; the small model's own package is a GGUF file."""
     loose, count = [], 0

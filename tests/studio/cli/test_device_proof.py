@@ -62,6 +62,7 @@ def test_any_other_failure_is_told_in_its_own_words(working, monkeypatch):
     assert fail_with(monkeypatch, ValueError("odd")).result == "odd"
 
 
+@pytest.mark.medium
 def test_a_wrong_driver_is_a_line_with_what_to_do(working, monkeypatch, tmp_path):
     install_driver(tmp_path, monkeypatch, "Failed to initialize NVML: Driver/library version mismatch", 18)
     report = "\n".join(examine_machine(str(tmp_path), quick=True))

@@ -25,6 +25,7 @@ def podium(tmp_path):
     return run
 
 
+@pytest.mark.medium
 def test_a_pool_is_made_filled_and_tried(podium, tmp_path):
     file = build_shop(tmp_path).workers[1].config["database"]
     podium("new", "crm")

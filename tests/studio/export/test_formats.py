@@ -207,6 +207,7 @@ def test_a_file_is_refused_where_the_model_that_orchestrates_stays(orchestrator)
         build_python_file(Pool(name="p", workers=(local, calc)), orchestrator)
 
 
+@pytest.mark.medium
 @given(st.text(max_size=200))
 @settings(max_examples=80, deadline=None)
 def test_a_plain_python_file_holds_the_pool_whatever_is_in_its_texts(description):

@@ -107,6 +107,7 @@ def test_trying_a_worker_needs_no_saved_pool(commands):
     assert bad["observation"]["status"] == "PARSE_ERR" and "expression" in bad["observation"]["error"]
 
 
+@pytest.mark.medium
 def test_every_starter_worker_answers_its_own_sample(commands):
     for spec in starter_pool().workers:
         if spec.kind in ("local_model", "orchestrator"):

@@ -131,6 +131,7 @@ def test_workers_that_do_the_same_work_are_the_same_in_every_condition():
     assert same("nobody") != same("no one")
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("condition", sorted(set(CONDITIONS) - {"flaky"}))
 def test_the_oracle_is_perfect_on_real_tasks_whatever_the_workers_are_called(condition):
     pool, renaming = apply_condition(condition, starter_pool(), 1)

@@ -77,6 +77,7 @@ def draw(split: str, count: int, seed: int = 0, **rest):
     return open_source("everyday").tasks(split, count, seed, **rest)
 
 
+@pytest.mark.medium
 def test_the_same_seed_draws_the_same_tasks():
     first, again, other = draw("train", 24), draw("train", 40)[:24], draw("train", 24, seed=1)
     assert first == again and [task.query for task in first] != [task.query for task in other]
@@ -98,6 +99,7 @@ def test_half_of_the_pools_are_a_part_of_the_starter_pool():
     assert 0.35 < share < 0.65
 
 
+@pytest.mark.medium
 def test_splits_share_no_query():
     queries = {split: {task.query.casefold() for task in draw(split, 300)} for split in ("train", "validation", "test")}
     assert not queries["train"] & (queries["validation"] | queries["test"])
@@ -126,6 +128,7 @@ def test_what_there_is_not_is_said():
         open_source("everyday:held_out").tasks("train", 4)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_reference_plans_earn_their_answers_through_the_real_workers(split):
     async def scored():
@@ -147,6 +150,7 @@ def test_the_questions_written_by_hand_are_many_and_no_template_matches_them():
     assert matches <= PLAINEST, sorted(matches - PLAINEST)
 
 
+@pytest.mark.medium
 def test_the_plans_of_the_questions_written_by_hand_earn_their_answers():
     tasks = open_source("everyday:held_out").tasks("test", 1000)
 

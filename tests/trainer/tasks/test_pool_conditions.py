@@ -41,6 +41,7 @@ def test_every_name_of_the_renaming_is_in_the_changed_pool(condition):
         assert {renaming.get(spec.name, spec.name) for spec in STARTER.workers} <= names
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("condition", SOLVABLE)
 def test_the_reference_plan_solves_every_family_under_the_new_names(condition):
     async def scored(seed: int):

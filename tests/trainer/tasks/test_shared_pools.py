@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,6 +43,7 @@ def test_neighbours_of_one_pool_come_together_and_no_group_is_smaller_than_it_mu
     assert all(len(one) == size or one[0].pool is not other[0].pool for one, other in pairwise(groups))
 
 
+@pytest.mark.medium
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(CELLS), st.integers(0, 200)), min_size=1, max_size=8, unique=True),
        any_settings, st.integers(2, 5), st.integers(0, 5))  # fmt: skip

@@ -44,6 +44,7 @@ def test_a_task_is_a_function_of_its_address(family, level):
     assert first.query != other.query
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("family", "level"), CELLS)
 def test_splits_share_no_query(family, level):
     queries = {split: {find_task(family, level, split, index).query for index in range(60)} for split in SPLITS}
@@ -144,6 +145,7 @@ def test_atlas_keeps_every_country_of_the_test_split_out_of_training():
     assert not countries("train") & countries("test")
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("family", "level"), CELLS)
 def test_the_reference_plan_earns_its_answer_through_the_real_workers(family, level):
     async def scored():

@@ -33,6 +33,7 @@ def score(pool: Pool, tasks):
     return asyncio.run(run())
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("condition", OF_TASKS)
 def test_the_reference_plan_solves_every_family_on_the_pools_of_the_tasks(condition):
     pool, tasks, renaming = apply_condition_to_tasks(condition, STARTER, TASKS, 2)

@@ -40,6 +40,7 @@ def test_the_last_text_is_for_the_test_split_alone(sizes, seed):
             assert min(drawn) >= sum(sizes[:-3])
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("family", "level"), CELLS)
 def test_a_query_is_read_back_from_its_words(family, level):
     suite = SUITES[family]

@@ -102,6 +102,7 @@ def test_four_tasks_share_a_pool_that_no_other_split_has():
     assert all(5 <= len(pool.workers) <= 30 for split in SPLITS for pool in pools[split])
 
 
+@pytest.mark.medium
 def test_the_words_of_the_test_split_are_never_learnt():
     words = load_words()
     held_out = compile_templates([text for bank in words.descriptions.values() for text in list_held_out_texts(bank)])
@@ -114,6 +115,7 @@ def test_the_words_of_the_test_split_are_never_learnt():
         assert seen.isdisjoint(test)
 
 
+@pytest.mark.medium
 def test_the_rule_and_the_verbs_that_are_held_out_stand_in_no_text_of_training():
     words = load_words()
     verbs = re.compile(rf"\b(?:{'|'.join(words.held_out_verbs)})\b", re.IGNORECASE)
