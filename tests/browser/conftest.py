@@ -37,6 +37,13 @@ CHROMIUM_FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+# What every page is looked at in: `make test` takes a light screen and a dark phone, `make test-all` the other two.
+WINDOWS = [
+    (1440, False),
+    (390, True),
+    pytest.param(390, False, marks=pytest.mark.slow),
+    pytest.param(1440, True, marks=pytest.mark.slow),
+]
 SECRET = "planted-4711-secret"  # the value of PODIUM_TEST_KEY in the studio
 expect.set_options(timeout=15_000)
 

@@ -11,7 +11,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Studio, watched_page
+from tests.browser.conftest import WINDOWS, Studio, watched_page
 from tests.browser.support.pools import XSS, SlowModel, chat_pool, slow_model
 
 FINISHED = re.compile("answered", re.IGNORECASE)
@@ -270,8 +270,7 @@ def test_a_link_to_nowhere_says_so(browser, studio_url):
 
 
 @pytest.mark.parametrize("path", ["/", "/pool", "/traces"])
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize(("width", "dark"), WINDOWS)
 def test_every_page_fits_and_is_readable_in_light_and_dark(browser, studio_url, path, dark, width):
     with watched_page(browser, width=width, height=844, dark=dark) as page:
         page.goto(f"{studio_url}{path}?pool=starter&orchestrator=oracle")
@@ -307,7 +306,7 @@ def contrast(page: Page, selector: str) -> float:
 
 
 @pytest.mark.parametrize("path", ["/", "/pool", "/traces"])
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_axe_finds_nothing_to_complain_about(browser, studio_url, path, dark):
     with watched_page(browser, dark=dark) as page:
         page.goto(f"{studio_url}{path}?pool=starter&orchestrator=oracle")

@@ -16,7 +16,7 @@ from pool_registry.storage.data_folder import find_home
 from studio.access.accounts import Accounts
 from studio.model_server import server_record
 from studio.prepare import prepare_store
-from tests.browser.conftest import Studio, watched_page
+from tests.browser.conftest import WINDOWS, Studio, watched_page
 from tests.browser.support.pools import XSS
 from tests.studio.support.edge_home import model
 from tests.studio.support.edge_model import EdgeModel
@@ -97,8 +97,7 @@ def test_what_cannot_be_served_is_told_at_its_field_and_loses_nothing(edge, page
     assert page.evaluate("window.hacked") is None
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(("width", "dark"), WINDOWS)
 def test_the_serve_page_fits_and_is_accessible(edge, browser, width, dark):
     with watched_page(browser, width, dark=dark) as page:
         page.goto(f"{edge.url}/serve")
@@ -164,8 +163,7 @@ def test_a_wrong_password_is_told_and_the_name_stays(shared, browser):
     context.close()
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(("width", "dark"), WINDOWS)
 def test_the_login_page_fits_and_is_accessible(shared, browser: Browser, width, dark):
     with watched_page(browser, width, dark=dark) as page:
         page.goto(f"{shared.url}/login")
