@@ -2,6 +2,7 @@
 // own run view on documents instead of a server; every document is {view, steps, turns} (studio/episode_documents/replay_document.py).
 
 import { el, icon, seconds } from "../web/lib/dom.js";
+import { describeSteps } from "../web/lib/outcome.js";
 import { Inspector } from "../web/run/inspector.js";
 import { RunView } from "../web/run/run_view.js";
 import { Summary } from "../web/run/summary.js";
@@ -63,7 +64,7 @@ class Page {
     const word = episode.verdict ? (episode.verdict.correct ? "Correct" : "Wrong") : STATES[episode.outcome] || "Recorded";
     const kind = episode.verdict ? (episode.verdict.correct ? "good" : "bad") : ["answered", "stopped", null].includes(episode.outcome) ? "odd" : "bad";
     const foot = el(
-      "span.space-card-foot", {}, el("b", { "data-kind": kind }, word), el("span", {}, `${totals.steps} steps · ${seconds(totals.wall_s)}`),
+      "span.space-card-foot", {}, el("b", { "data-kind": kind }, word), el("span", {}, `${describeSteps(totals.counts, "step")} · ${seconds(totals.wall_s)}`),
     );
     const node = el(
       "button.space-card", { type: "button", "data-episode": episode.id, "aria-pressed": "false" },
@@ -276,7 +277,7 @@ function momentOf(view, at) {
       edges: view.graph.edges.filter((edge) => shown.has(edge.from) && shown.has(edge.to)),
       answer,
     },
-    totals: { ...view.totals, statuses: countStatuses(nodes), steps: nodes.length, rounds: turns.length, speedup: null },
+    totals: { ...view.totals, counts: countSteps(nodes), rounds: turns.length, speedup: null },
   };
 }
 
@@ -291,10 +292,9 @@ function stepAt(node, at) {
 
 const past = (time, at) => time !== null && time !== undefined && time <= at;
 
-function countStatuses(nodes) {
-  const counts = {};
-  for (const node of nodes) counts[node.status] = (counts[node.status] || 0) + 1;
-  return counts;
+function countSteps(nodes) {
+  const steps = nodes.filter((node) => !node.tried);
+  return { steps: steps.length, failed: steps.filter((node) => node.code).length, tries: nodes.length - steps.length };
 }
 
 function heading(info) {

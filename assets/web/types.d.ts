@@ -375,6 +375,7 @@ export interface EpisodeTotals {
   width: number;
   depth: number;
   statuses: Record<string, number>;
+  counts: StepCounts;
 }
 
 /** The whole view of an episode so far. */
@@ -1101,7 +1102,7 @@ export interface RunChoice {
   id: string;
   query: string;
   correct: boolean | null;
-  steps: number;
+  counts: StepCounts;
   shown: boolean;
 }
 
@@ -1114,7 +1115,7 @@ export interface RunResult {
   correct: boolean | null;
   started_at: string;
   wall_s: number;
-  steps: number;
+  counts: StepCounts;
   tokens: number;
   cost: number;
 }
@@ -1131,7 +1132,7 @@ export interface SecretDocument {
 export interface SeenStep {
   step: number;
   worker: string;
-  status: "PENDING" | "RUNNING" | "OK" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
+  status: "PENDING" | "RUNNING" | "OK" | "TRIED" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
   value: any;
   error: string | null;
 }
@@ -1215,7 +1216,7 @@ export interface SmallNode {
   x: number;
   y: number;
   role: "agent" | "tool" | "recursion";
-  status: "PENDING" | "RUNNING" | "OK" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
+  status: "PENDING" | "RUNNING" | "OK" | "TRIED" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
   worker: string;
 }
 
@@ -1251,6 +1252,12 @@ export interface StepBinding {
   parameters: Record<string, string>;
 }
 
+export interface StepCounts {
+  steps: number;
+  failed: number;
+  tries: number;
+}
+
 /** Everything about one step: what it was allowed to see, what was sent, what came back. */
 export interface StepDetail {
   latency_s: number | null;
@@ -1272,7 +1279,7 @@ export interface StepDetail {
   need: string;
   binding: StepBinding | null;
   round: number;
-  status: "PENDING" | "RUNNING" | "OK" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
+  status: "PENDING" | "RUNNING" | "OK" | "TRIED" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
   error: string | null;
   arguments: Record<string, any>;
   /** The arguments with `$k` replaced. */
@@ -1320,7 +1327,9 @@ export interface StepNode {
   access: number[];
   /** Those of them that its arguments quote. */
   used: number[];
-  status: "PENDING" | "RUNNING" | "OK" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
+  status: "PENDING" | "RUNNING" | "OK" | "TRIED" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
+  /** Whether it counts as another try (orchestrator/traces/step_counts.py). */
+  tried: boolean;
   started_at: number | null;
   ended_at: number | null;
   critical: boolean;
@@ -1356,7 +1365,9 @@ export interface StepState {
   access: number[];
   /** Those of them that its arguments quote. */
   used: number[];
-  status: "PENDING" | "RUNNING" | "OK" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
+  status: "PENDING" | "RUNNING" | "OK" | "TRIED" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
+  /** Whether it counts as another try (orchestrator/traces/step_counts.py). */
+  tried: boolean;
   started_at: number | null;
   ended_at: number | null;
   critical: boolean;
@@ -1519,8 +1530,7 @@ export interface TraceLine {
   correct: boolean | null;
   answer: string;
   depth: number;
-  steps: number;
-  failed_steps: number;
+  counts: StepCounts;
   wall_s: number;
   tokens: number;
   cost: number;

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.layers import layer_sizes
+from orchestrator.traces.step_counts import StepCounts, count_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class EpisodeTotals:
     wait for each other, `speedup` serial over wall time (None before the episode has ended). `workers_speedup` is that
     of the workers' part alone: the sum of their times over the time in which at least one of them ran. `width` is the
     size of the largest layer, `depth` the number of layers over all rounds, `valid_turns` how many turns could be
-    parsed.
+    parsed. `steps` are all calls, `counts` the same as people count them.
     """
 
     wall_s: float
@@ -35,6 +36,7 @@ class EpisodeTotals:
     width: int
     depth: int
     statuses: dict[str, int]
+    counts: StepCounts
 
 
 def compute_totals(episode: Episode) -> EpisodeTotals:
@@ -62,6 +64,7 @@ def compute_totals(episode: Episode) -> EpisodeTotals:
         width=max((max(layers) for layers in layered), default=0),
         depth=sum(map(len, layered)),
         statuses=dict(Counter(run.state for run in episode.steps.values())),
+        counts=count_steps(episode),
     )
 
 

@@ -7,9 +7,12 @@ from datetime import datetime
 from sqlalchemy import Index
 from sqlmodel import Field, SQLModel
 
+from orchestrator.traces.step_counts import StepCounts
+
 
 class EpisodeRow(SQLModel, table=True):
-    """One line of the Traces page. `state` is running, waiting (for a person), interrupted or the outcome."""
+    """One line of the Traces page. `state` is running, waiting (for a person), interrupted or the outcome. Steps are
+    counted as in step_counts.py."""
 
     __tablename__ = "episode"
 
@@ -30,10 +33,15 @@ class EpisodeRow(SQLModel, table=True):
     wall_s: float = 0.0
     steps: int = 0
     failed_steps: int = 0
+    tries: int = 0
     tokens: int = 0
     cost: float = 0.0
     user_name: str = Field(default="", index=True)
     source: str = Field(default="", index=True)
+
+    @property
+    def counts(self) -> StepCounts:
+        return StepCounts(self.steps, self.failed_steps, self.tries)
 
 
 class EventRow(SQLModel, table=True):

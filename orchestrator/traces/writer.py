@@ -22,6 +22,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, Event, Graded, StepEnded, dump_event
 from orchestrator.engine.process_identity import this_process
+from orchestrator.traces.step_counts import count_steps
 from orchestrator.traces.tables import EPISODES, EVENTS
 from pool_registry.actions import Observation, as_text
 from pool_registry.errors import StorageError
@@ -237,6 +238,7 @@ def _first_row(episode_id: str, event: EpisodeStarted) -> dict[str, object]:
         "wall_s": 0.0,
         "steps": 0,
         "failed_steps": 0,
+        "tries": 0,
         "tokens": 0,
         "cost": 0.0,
         "user_name": event.user,
@@ -274,14 +276,15 @@ def _failure_code(observation: Observation) -> str | None:
 
 def _summary(episode: Episode) -> dict[str, object]:
     usage = episode.usage
-    observed = episode.observations().values()
+    counts = count_steps(episode)
     return {
         "key": episode.id,
         "state": episode.ended.outcome if episode.ended else ("waiting" if episode.held else "running"),
         "answer": None if episode.answer is None else as_text(episode.answer),
         "wall_s": episode.last_at,
-        "steps": len(episode.steps),
-        "failed_steps": sum(not observation.ok for observation in observed),
+        "steps": counts.steps,
+        "failed_steps": counts.failed,
+        "tries": counts.tries,
         "tokens": usage.tokens,
         "cost": usage.cost,
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from orchestrator.errors import InvalidEdits
+from orchestrator.traces.step_counts import describe_steps
 from pool_registry.actions import JsonValue
 from pool_registry.kinds import PLAIN_WORDS
 from pool_registry.text import shorten
@@ -200,7 +201,7 @@ def _change(field: EditedField) -> str:
 def _outcome(row: RunResult) -> str:
     graded = {True: " (right)", False: " (wrong)", None: ""}[row.correct]
     answer = _value_text(row.answer) if row.answer is not None else row.state
-    return f"{answer}{graded}, {row.wall_s:.2f} s, {row.tokens} tokens, ${row.cost:.4f}"
+    return f"{answer}{graded}, {describe_steps(row.counts)}, {row.wall_s:.2f} s, {row.tokens} tokens, ${row.cost:.4f}"
 
 
 def _call(step: PlannedStep) -> str:

@@ -18,7 +18,8 @@ from pool_registry.deployment_mode import ModeName
 from pool_registry.worker import Role
 from studio.frame.document import PageDocument
 
-StepStatus = Literal["PENDING", "RUNNING", "OK", "PARSE_ERR", "EXEC_ERR", "TIMEOUT"]
+# TRIED: a try of a rejected call with other words, or one that a later call took the place of, that failed
+StepStatus = Literal["PENDING", "RUNNING", "OK", "TRIED", "PARSE_ERR", "EXEC_ERR", "TIMEOUT"]
 TurnStatus = Literal["RUNNING", "OK", "PARSE_ERR", "EXEC_ERR"]
 
 
@@ -150,6 +151,7 @@ class StepState(CallFigures):
     access: list[int] = Field(description="The steps whose outputs it may see.")
     used: list[int] = Field(description="Those of them that its arguments quote.")
     status: StepStatus
+    tried: bool = Field(description="Whether it counts as another try (orchestrator/traces/step_counts.py).")
     started_at: float | None
     ended_at: float | None
     critical: bool

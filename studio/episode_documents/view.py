@@ -22,6 +22,7 @@ from orchestrator.out_of_depth.gauge import describe_depth, is_beyond
 from orchestrator.plan import OutOfDepth, ShownWorkers, Turn, Vote
 from orchestrator.policies.labels import label_orchestrator
 from orchestrator.traces.episode_totals import compute_totals
+from orchestrator.traces.step_counts import ENDED_WELL, find_tries
 from pool_registry.actions import NO_USAGE, Observation, as_text
 from pool_registry.kinds import icon_of, role_of
 from pool_registry.pool import Pool
@@ -145,13 +146,14 @@ def _find_kept(episode: Episode) -> Mapping[int, int]:
 def _graph(graph: nx.DiGraph, layout: GraphLayout, episode: Episode) -> Graph:
     kept = _find_kept(episode)
     trials = {done.number for done in episode.rounds if done.turn is not None and done.turn.trial}
+    tries = find_tries(episode)
     return Graph(
         width=layout.width,
         height=layout.height,
         node_width=NODE_WIDTH,
         node_height=NODE_HEIGHT,
         lanes=_lanes(graph, trials),
-        nodes=[_node(graph, layout, k, kept.get(k)) for k in graph if k != ANSWER],
+        nodes=[_node(graph, layout, k, kept.get(k), k in tries) for k in graph if k != ANSWER],
         edges=[
             Edge(source=cast(int, u), target=cast(int, v), used=graph.edges[u, v]["used"], path=svg_path(route))
             for (u, v), route in layout.routes.items()
@@ -197,7 +199,7 @@ def _lanes(graph: nx.DiGraph, trials: Collection[int]) -> list[Lane]:
     return lanes
 
 
-def _node(graph: nx.DiGraph, layout: GraphLayout, k: int, reused: int | None) -> StepNode:
+def _node(graph: nx.DiGraph, layout: GraphLayout, k: int, reused: int | None, tried: bool) -> StepNode:
     data = graph.nodes[k]
     run: StepRun = data["run"]
     x, y = layout.places[k]
@@ -215,7 +217,8 @@ def _node(graph: nx.DiGraph, layout: GraphLayout, k: int, reused: int | None) ->
         layer=data["layer"],
         access=list(run.step.access),
         used=[u for u in graph.predecessors(k) if graph.edges[u, k]["used"]],
-        status=_status(run),
+        status=_status(run, tried),
+        tried=tried,
         started_at=run.started_at,
         ended_at=run.ended_at,
         critical=data["critical"],
@@ -249,8 +252,8 @@ def _call_figures(observation: Observation | None) -> _CallFigures:
     }
 
 
-def _status(run: StepRun) -> StepStatus:
-    return cast(StepStatus, run.state)
+def _status(run: StepRun, tried: bool) -> StepStatus:
+    return "TRIED" if tried and run.state not in ENDED_WELL else cast(StepStatus, run.state)
 
 
 def _turn(played: Round) -> TurnView:
@@ -286,6 +289,7 @@ def build_step_detail(episode: Episode, step_id: int, pool: Pool | None) -> Step
     if run is None:
         return None
     spec = pool.find_worker(run.step.worker) if pool else None
+    tries = find_tries(episode)
     observation = run.observation
     return StepDetail(
         id=step_id,
@@ -297,11 +301,11 @@ def build_step_detail(episode: Episode, step_id: int, pool: Pool | None) -> Step
         need=run.step.need,
         binding=_find_binding(episode, run),
         round=run.round,
-        status=_status(run),
+        status=_status(run, step_id in tries),
         error=observation.error.message if observation and observation.error else None,
         arguments=dict(run.step.arguments),
         resolved=dict(run.arguments) if run.arguments is not None else None,
-        visible=[_visible_step(episode, k) for k in run.step.access if k in episode.steps and k < step_id],
+        visible=[_visible_step(episode, k, k in tries) for k in run.step.access if k in episode.steps and k < step_id],
         prompt=observation.prompt if observation else None,
         value=observation.value if observation else None,
         instead_of=observation.instead_of if observation else None,
@@ -333,14 +337,14 @@ def _find_reused(episode: Episode, step_id: int) -> ReusedStep | None:
     return ReusedStep(episode=what_if.episode, step=old) if what_if and old is not None else None
 
 
-def _visible_step(episode: Episode, k: int) -> SeenStep:
+def _visible_step(episode: Episode, k: int, tried: bool) -> SeenStep:
     run = episode.steps[k]
     observation = run.observation
     failure = observation.error if observation else None
     return SeenStep(
         step=k,
         worker=run.step.worker,
-        status=_status(run),
+        status=_status(run, tried),
         value=observation.value if observation else None,
         error=f"{failure.code}: {failure.message}" if failure else None,
     )

@@ -13,6 +13,7 @@ import networkx as nx
 from orchestrator.engine.episode import Episode
 from orchestrator.graphs.episode_graph import ANSWER, episode_graph
 from orchestrator.graphs.layered_layout import compute_layout
+from orchestrator.traces.step_counts import StepCounts, describe_steps
 from pool_registry.actions import as_text
 from pool_registry.pool import Pool
 from pool_registry.text import one_line, shorten
@@ -123,7 +124,11 @@ def _draw_answer(parent: Xml.Element, place: Mapping[str, Any], episode: Mapping
 
 def _facts(view: Mapping[str, Any]) -> str:
     episode, totals = view["episode"], view["totals"]
-    facts = [f"{episode['orchestrator']} on {episode['pool']}", f"{totals['steps']} steps", f"{totals['wall_s']:.2f} s"]
+    facts = [
+        f"{episode['orchestrator']} on {episode['pool']}",
+        describe_steps(StepCounts(**totals["counts"])),
+        f"{totals['wall_s']:.2f} s",
+    ]
     return " · ".join(facts)
 
 

@@ -17,6 +17,7 @@ class EpisodeProgress:
 
     def __init__(self) -> None:
         self._steps: dict[int, Step] = {}
+        self._trials: set[int] = set()  # steps that try other words for a rejected call
         self.done = 0
 
     @property
@@ -40,7 +41,10 @@ class EpisodeProgress:
                 return f"Step {event.step} {step.worker}: {shorten(arguments, MAX_CHARS)}\n"
             case StepEnded():
                 self.done += 1
-                return f"Step {event.step} {self._steps[event.step].worker} {_describe_outcome(event.observation)}\n"
+                step = self._steps[event.step]
+                if event.step in self._trials and not event.observation.ok:
+                    return f"Step {event.step} {step.worker}: not these words\n"
+                return f"Step {event.step} {step.worker} {_describe_outcome(event.observation)}\n"
         return None
 
     def _describe_turn(self, number: int, turn: Turn) -> str:
@@ -49,7 +53,11 @@ class EpisodeProgress:
             return f"Round {number} could not be used: {turn.error}\n"
         if not turn.steps:
             return f"Round {number}: the answer\n"
-        return f"Round {number}: {', '.join(_describe_step(step) for step in turn.steps)}\n"
+        steps = ", ".join(_describe_step(step) for step in turn.steps)
+        if turn.trial:
+            self._trials |= {step.id for step in turn.steps}
+            return f"Round {number} tries other words: {steps}\n"
+        return f"Round {number}: {steps}\n"
 
 
 def _describe_step(step: Step) -> str:

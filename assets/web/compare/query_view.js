@@ -8,7 +8,7 @@ import { differenceChips, DIFFERENCES, differencesLegend, SideGraph } from "./gr
 import { StepsSideBySide } from "./steps.js";
 import { all, one, put, query } from "./address.js";
 import { ACTIONS } from "../lib/icons.js";
-import { outcomeChip } from "../lib/outcome.js";
+import { describeSteps, outcomeChip } from "../lib/outcome.js";
 
 const ARRANGEMENTS = [["side", "Side by side"], ["stack", "Stacked"]];
 
@@ -225,7 +225,7 @@ export class QueryView {
     );
     const facts = el("div.compare-query-facts", {}, answer(episode), ...(episode.verdict ? [verdict(episode.verdict)] : []));
     const figures = el("div.compare-query-figures");
-    for (const [name, value] of [["Time", seconds(totals.wall_s)], ["Steps", totals.steps], ["Tokens", count(totals.tokens_in + totals.tokens_out)], ["Cost", dollars(totals.cost)]]) {
+    for (const [name, value] of [["Time", seconds(totals.wall_s)], ["Steps", describeSteps(totals.counts)], ["Tokens", count(totals.tokens_in + totals.tokens_out)], ["Cost", dollars(totals.cost)]]) {
       figures.append(el("span", {}, `${name} `, el("b", {}, String(value))));
     }
     const foot = el("div.compare-query-foot");
@@ -269,7 +269,10 @@ export class QueryView {
         csv: [["speedup", (row) => row.totals.speedup]], title: "Serial time over wall time",
       },
       { label: "Rounds", number: true, text: (row) => String(row.totals.rounds), csv: [["rounds", (row) => row.totals.rounds]] },
-      { label: "Steps", number: true, text: (row) => String(row.totals.steps), csv: [["steps", (row) => row.totals.steps]] },
+      {
+        label: "Steps", number: true, text: (row) => describeSteps(row.totals.counts),
+        csv: [["steps", (row) => row.totals.counts.steps], ["other_tries", (row) => row.totals.counts.tries]],
+      },
       {
         label: "Width", number: true, text: (row) => String(row.totals.width), csv: [["width", (row) => row.totals.width]],
         title: "Most steps that could run at once",

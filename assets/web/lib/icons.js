@@ -33,6 +33,7 @@ export const STATUSES = {
   PENDING: ["Waiting", "M12 4a8 8 0 1 0 .01 0 M12 8v4l3 2"],
   RUNNING: ["Running", "M12 4a8 8 0 0 1 8 8"],
   OK: ["OK", "M5 12.5l5 5L19.5 7"],
+  TRIED: ["No match", "M5 12h14"],
   PARSE_ERR: ["PARSE_ERR", "M7 7l10 10 M17 7L7 17"],
   EXEC_ERR: ["EXEC_ERR", "M7 7l10 10 M17 7L7 17"],
   TIMEOUT: ["TIMEOUT", "M12 4a8 8 0 1 0 .01 0 M12 8v4 M12 15.5v.01"],

@@ -1,7 +1,7 @@
 // How an episode ended, as a chip: green only where a task's verifier found the answer right, amber where nothing
 // verified it, red where it is wrong or there is none.
 
-import { el } from "./dom.js";
+import { count, el } from "./dom.js";
 
 const OUTCOMES = {
   answered: "Answered",
@@ -19,6 +19,16 @@ const OUTCOMES = {
  * @param {import("../types").EpisodeHead | undefined} episode */
 export function isOver(episode) {
   return Boolean(episode) && episode.state !== "running" && episode.state !== "waiting";
+}
+
+/**
+ * The steps of an episode, other tries of a rejected call apart: "2 steps (1 failed), 8 other tries". Without `noun` it
+ * begins with the bare number.
+ * @param {import("../types").StepCounts} counts
+ */
+export function describeSteps({ steps, failed, tries }, noun = "") {
+  const name = noun && ` ${noun}${steps === 1 ? "" : "s"}`;
+  return `${count(steps)}${name}${failed ? ` (${count(failed)} failed)` : ""}${tries ? `, ${count(tries)} other ${tries === 1 ? "try" : "tries"}` : ""}`;
 }
 
 /** @param {import("../types").EpisodeHead} episode */

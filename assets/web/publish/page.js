@@ -9,6 +9,7 @@ import { copyButton, count, el, heading, icon, recall, remember } from "../lib/d
 import { textField } from "../lib/fields.js";
 import { labelField } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
+import { describeSteps } from "../lib/outcome.js";
 
 const POLL_MS = 1000;
 const WAYS = {
@@ -162,7 +163,7 @@ class PublishPage {
       const verdict = run.correct === true ? "correct" : run.correct === false ? "wrong" : "";
       return el(
         "label.publish-run", {}, box, el("span", {}, run.query),
-        el("small", {}, [verdict, `${run.steps} steps`].filter(Boolean).join(" · ")),
+        el("small", {}, [verdict, describeSteps(run.counts, "step")].filter(Boolean).join(" · ")),
       );
     }));
   }

@@ -174,7 +174,7 @@ export class Graph {
     for (const node of [...graph.nodes].sort((a, b) => a.id - b.id)) {
       if (node.round !== round) {
         round = node.round;
-        this.list.append(el("h2", {}, `Round ${round}`));
+        this.list.append(el("h2", {}, graph.lanes.find((lane) => lane.round === round)?.label || `Round ${round}`));
       }
       const entry = makeCard(node);
       const seen = node.access.length ? `Sees ${node.access.join(", ")}` : "Sees its own instruction only";

@@ -3,7 +3,7 @@
 import { copyButton, count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { exportMenu } from "../lib/export_menu.js";
 import { ACTIONS } from "../lib/icons.js";
-import { isOver, outcomeChip } from "../lib/outcome.js";
+import { describeSteps, isOver, outcomeChip } from "../lib/outcome.js";
 import { SAVE, STAR, starButton } from "../lib/star.js";
 import { keepTaskButton } from "./keep_task.js";
 import { offerList } from "./offers.js";
@@ -143,12 +143,11 @@ function verdict({ correct, expected }) {
 function figures(totals, episode, clock) {
   const list = el("dl.run-summary-figures");
   const running = episode.state === "running";
-  const failed = totals.steps - (totals.statuses.OK || 0) - (totals.statuses.RUNNING || 0) - (totals.statuses.PENDING || 0);
   const entries = [
     ["Wall time", seconds(running ? clock : totals.wall_s), "wall"],
     ["Critical path", seconds(totals.critical_path_s), "critical"],
     ["Speed-up of the workers", totals.workers_speedup ? `${totals.workers_speedup.toFixed(2)}×` : "–", "speedup"],
-    ["Steps", failed ? `${totals.steps} (${failed} failed)` : String(totals.steps), "steps"],
+    ["Steps", describeSteps(totals.counts), "steps"],
     ["Rounds", String(totals.rounds), "rounds"],
     ["Tokens", `${count(totals.tokens_in)} → ${count(totals.tokens_out)}`, "tokens"],
     ["Cost", dollars(totals.cost), "cost"],

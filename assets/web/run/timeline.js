@@ -84,7 +84,8 @@ export class Timeline {
    * @param {*} clock
    */
   drawTurn(turn, clock) {
-    const row = this.row(`turn-${turn.round}`, `Round ${turn.round}`, "run-timeline-turn", () => this.onTurn(turn.round));
+    const label = this.drawn[0].graph.lanes.find((lane) => lane.round === turn.round)?.label || `Round ${turn.round}`;
+    const row = this.row(`turn-${turn.round}`, label, "run-timeline-turn", () => this.onTurn(turn.round));
     row.node.dataset.status = turn.status;
     this.place(row.bar, turn.started_at, turn.ended_at ?? clock);
     row.time.textContent = seconds((turn.ended_at ?? clock) - turn.started_at);

@@ -2,6 +2,7 @@
 
 import { getDocument, sendCommand } from "../lib/api.js";
 import { count, dollars, el, heading, recall, remember, seconds } from "../lib/dom.js";
+import { describeSteps } from "../lib/outcome.js";
 import { plain, Toast } from "../lib/reply.js";
 import { starButton } from "../lib/star.js";
 
@@ -168,7 +169,7 @@ class TracesPage {
       cell("Pool", trace.pool),
       cell("Source", SOURCES[trace.source] || ""),
       cell("User", trace.user),
-      cell("Steps", trace.failed_steps ? `${trace.steps} (${trace.failed_steps} failed)` : String(trace.steps)),
+      cell("Steps", describeSteps(trace.counts)),
       cell("Time", seconds(trace.wall_s)),
       cell("Tokens", count(trace.tokens)),
       cell("Cost", dollars(trace.cost)),

@@ -4,7 +4,7 @@
 import { getDocument } from "../lib/api.js";
 import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
-import { isOver } from "../lib/outcome.js";
+import { describeSteps, isOver } from "../lib/outcome.js";
 import { Editor } from "./editor.js";
 
 const DIFFERENCES = {
@@ -157,7 +157,7 @@ function line(name, run) {
     ["Answer", run.answer ?? `none (${run.state})`],
     ["Verdict", verdict],
     ["Time", seconds(run.wall_s)],
-    ["Steps", String(run.steps)],
+    ["Steps", describeSteps(run.counts)],
     ["Tokens", count(run.tokens)],
     ["Cost", dollars(run.cost)],
   ];

@@ -117,7 +117,7 @@ class PublishCommands(PageCommands):
         publication = Publication(pool=text(fields, "pool"), orchestrator=text(fields, "orchestrator"), repo="any")
         rows = choose_runs(self._store, publication, MAX_CANDIDATES)
         choices = [
-            RunChoice(id=row.id, query=row.query[:200], correct=row.correct, steps=row.steps, shown=index < MAX_RUNS)
+            RunChoice(id=row.id, query=row.query[:200], correct=row.correct, counts=row.counts, shown=index < MAX_RUNS)
             for index, row in enumerate(rows)
         ]
         return PageReply(fields={"runs": [choice.to_json() for choice in choices]})

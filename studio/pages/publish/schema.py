@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from orchestrator.traces.step_counts import StepCounts
 from studio.frame.document import PageDocument
 from studio.publish.request import Visitors
 
@@ -30,7 +31,7 @@ class RunChoice(PageDocument):
     id: str
     query: str
     correct: bool | None
-    steps: int
+    counts: StepCounts
     shown: bool
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from orchestrator.graphs.diff import Mark
+from orchestrator.traces.step_counts import StepCounts
 from pool_registry.actions import JsonValue
 from pool_registry.worker import Role
 from studio.frame.document import PageDocument
@@ -114,7 +115,7 @@ class RunResult(PageDocument):
     correct: bool | None
     started_at: str
     wall_s: float
-    steps: int
+    counts: StepCounts
     tokens: int
     cost: float
 

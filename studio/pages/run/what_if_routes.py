@@ -179,7 +179,7 @@ def _build_result(row: EpisodeRow) -> RunResult:
         correct=row.correct,
         started_at=row.started_at,
         wall_s=row.wall_s,
-        steps=row.steps,
+        counts=row.counts,
         tokens=row.tokens,
         cost=row.cost,
     )

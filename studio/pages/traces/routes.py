@@ -11,6 +11,7 @@ from pydantic import Field
 
 from orchestrator.engine.events import Outcome
 from orchestrator.policies.labels import label_orchestrator
+from orchestrator.traces.step_counts import StepCounts
 from orchestrator.traces.store import EpisodeRow, TraceFilter
 from studio.frame.commands import command_routes
 from studio.frame.document import PageDocument
@@ -36,8 +37,7 @@ class TraceLine(PageDocument):
     correct: bool | None
     answer: str
     depth: int
-    steps: int
-    failed_steps: int
+    counts: StepCounts
     wall_s: float
     tokens: int
     cost: float
@@ -114,8 +114,7 @@ def _build_line(row: EpisodeRow, starred: bool) -> TraceLine:
         correct=row.correct,
         answer=(row.answer or "")[:120],
         depth=row.depth,
-        steps=row.steps,
-        failed_steps=row.failed_steps,
+        counts=row.counts,
         wall_s=row.wall_s,
         tokens=row.tokens,
         cost=row.cost,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from orchestrator.engine.episode import Episode, replay
@@ -17,6 +19,7 @@ from orchestrator.engine.events import (
 from orchestrator.graphs.episode_graph import ANSWER, episode_graph
 from orchestrator.plan import Step, Turn
 from orchestrator.traces.episode_totals import compute_totals, critical_path
+from orchestrator.traces.step_counts import StepCounts, count_steps, describe_steps, find_tries
 from pool_registry.actions import Observation, Status, Usage
 from tests.orchestrator.support.engine import ALL, engine_kinds, step
 
@@ -113,6 +116,26 @@ def test_the_critical_path_runs_through_every_round():
         (Turn((step(3, "$1", access=[1]), Step(4, "actor"))), {3: 2.0, 4: 1.0}),
     )
     assert critical_path(known) == [2, 3]
+
+
+def test_a_rejected_call_and_its_other_tries_count_apart_from_the_steps():
+    price, times = replace(step(1), need="a price"), replace(step(2, "$1", access=[1]), need="a product")
+    trial = Turn(tuple(replace(step(k), need="a price") for k in (3, 4, 5)), trial=True)
+    again = Turn((replace(step(6, "$4", access=[4]), need="a product"),), "$6")
+    mended = episode(
+        (Turn((price, times)), {1: 1, 2: 1}), (trial, {3: 1, 4: 1, 5: 1}), (again, {6: 1}), failed=[1, 2, 3, 5]
+    )
+    assert find_tries(mended) == {1, 2, 3, 5}
+    assert compute_totals(mended).counts == StepCounts(steps=2, failed=0, tries=4)
+    assert describe_steps(count_steps(mended)) == "2 steps, 4 other tries"
+    given_up = episode((Turn((price, times)), {1: 1, 2: 1}), (trial, {3: 1, 4: 1, 5: 1}), failed=[1, 2, 3, 4, 5])
+    assert describe_steps(count_steps(given_up)) == "2 steps (2 failed), 3 other tries"
+
+
+def test_where_nothing_was_tried_again_every_step_counts():
+    retried = episode((Turn((step(1),)), {1: 1}), (Turn((step(2),), "$2"), {2: 1}), failed=[1])
+    assert describe_steps(count_steps(retried)) == "2 steps (1 failed)"
+    assert describe_steps(count_steps(episode((Turn((step(1),), "$1"), {})))) == "1 step"
 
 
 def test_totals_of_an_episode_in_flight():

@@ -112,6 +112,17 @@ def test_a_round_that_tries_other_words_is_named_so():
     assert [lane["label"] for lane in view()["graph"]["lanes"]] == ["Round 1", "then"]
 
 
+def test_a_failed_try_is_no_failure():
+    event = load_event(dump_event(TurnTaken(1, replace(EVENTS[2].turn, trial=True), 0.5)))
+    episode = replay("e", [*EVENTS[:2], event, *EVENTS[3:]])
+    document = build_episode_view(episode, ROW, POOL, 1).to_json()
+    nodes = {node["id"]: (node["status"], node["tried"]) for node in document["graph"]["nodes"]}
+    assert nodes == {1: ("OK", True), 2: ("TRIED", True), 3: ("OK", True)}
+    assert document["totals"]["counts"] == {"steps": 0, "failed": 0, "tries": 3}
+    detail = build_step_detail(episode, 2, POOL)
+    assert detail is not None and (detail.status, detail.error) == ("TRIED", "no")
+
+
 def test_the_detail_of_a_turn_that_was_voted_on_says_how_the_vote_went():
     vote = Vote(4, 0, 1, 0, 2, {"3": 1, "4": 2}, chosen_answer="4", chosen_usage=Usage(10, 5))
     turn = replace(EVENTS[2].turn, vote=vote, usage=Usage(40, 20))

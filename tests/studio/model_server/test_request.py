@@ -257,6 +257,19 @@ def test_limits_only_ever_tighten_the_pools(one, other):
     assert found.max_rounds == pool.max_rounds
 
 
+def test_progress_reports_other_words_as_tries_not_as_failures():
+    progress = EpisodeProgress()
+    rejected = Observation.failure(Status.EXEC_ERR, "function_raised", "KeyError: kilos")
+    turn = Turn((Step(2, "price"), Step(3, "price")), trial=True)
+    events = [TurnTaken(2, turn, 0.1), StepEnded(2, rejected, 0.2), StepEnded(3, Observation(Status.OK, 31, 0.5), 0.7)]
+    lines = "".join(progress.describe(event) or "" for event in events)
+    assert lines.splitlines() == [
+        "Round 2 tries other words: 2 price, 3 price",
+        "Step 2 price: not these words",
+        "Step 3 price OK in 0.50 s",
+    ]
+
+
 def test_tokens_of_the_answer_and_of_everything_are_two_limits():
     wanted = chat(max_tokens=500, max_completion_tokens=300, podium={"max_total_tokens": 400, "deadline_s": 5})
     assert wanted.max_answer_tokens == 300
