@@ -1,7 +1,7 @@
 // The rules for the pages' JavaScript: ESLint's recommended ones, and a few of our own.
 
 import { readFileSync, readdirSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import js from "@eslint/js";
 import globals from "globals";
 
@@ -10,21 +10,31 @@ const ROOT = join(import.meta.dirname, "assets");
 const ENTRIES = new Set(["mount", "head", "alone", "attach"]);
 const IMPORT = /^import \{([^}]*)\} from "([^"]+)";/gm;
 
-/** {file: names that other modules import from it}. */
+/** Every import of the pages' modules, as {file, target, names}. */
 function readImports() {
-  const imports = new Map();
   const files = readdirSync(ROOT, { recursive: true }).filter((name) => name.endsWith(".js") && !name.includes("vendor"));
-  for (const file of files.map((name) => join(ROOT, name))) {
-    for (const [, names, target] of readFileSync(file, "utf8").matchAll(IMPORT)) {
-      const module = resolve(dirname(file), target);
-      if (!imports.has(module)) imports.set(module, new Set());
-      for (const name of names.split(",")) imports.get(module).add(name.trim().split(" as ")[0]);
-    }
-  }
-  return imports;
+  return files.map((name) => join(ROOT, name)).flatMap((file) =>
+    [...readFileSync(file, "utf8").matchAll(IMPORT)].map(([, names, target]) => ({
+      file, target: resolve(dirname(file), target), names: names.split(",").map((name) => name.trim().split(" as ")[0]),
+    })),
+  );
 }
 
 const imports = readImports();
+
+/** The shortest way from a module over its imports back to itself, or undefined. */
+function findCircle(start) {
+  const paths = [[start]];
+  const visited = new Set();
+  for (const path of paths) {
+    for (const { target } of imports.filter(({ file }) => file === path.at(-1))) {
+      if (target === start) return [...path, start];
+      if (!visited.has(target)) paths.push([...path, target]);
+      visited.add(target);
+    }
+  }
+  return undefined;
+}
 
 const unusedExports = {
   meta: { type: "problem", schema: [] },
@@ -32,9 +42,19 @@ const unusedExports = {
     ExportNamedDeclaration(node) {
       const declared = node.declaration?.declarations ?? [node.declaration];
       for (const { id } of declared.filter(Boolean)) {
-        const used = ENTRIES.has(id.name) || imports.get(context.filename)?.has(id.name);
+        const used = ENTRIES.has(id.name) || imports.some(({ target, names }) => target === context.filename && names.includes(id.name));
         if (!used) context.report({ node: id, message: `No module imports ${id.name}.` });
       }
+    },
+  }),
+};
+
+const importCircles = {
+  meta: { type: "problem", schema: [] },
+  create: (context) => ({
+    Program(node) {
+      const circle = findCircle(context.filename);
+      if (circle) context.report({ node, message: `Modules import each other: ${circle.map((file) => relative(ROOT, file)).join(" -> ")}.` });
     },
   }),
 };
@@ -44,11 +64,12 @@ export default [
   js.configs.recommended,
   {
     files: ["assets/**/*.js"],
-    plugins: { podium: { rules: { "unused-exports": unusedExports } } },
+    plugins: { podium: { rules: { "unused-exports": unusedExports, "import-circles": importCircles } } },
     languageOptions: { ecmaVersion: 2024, sourceType: "module", globals: globals.browser },
     linterOptions: { reportUnusedDisableDirectives: "error" },
     rules: {
       "podium/unused-exports": "error",
+      "podium/import-circles": "error",
       "no-unused-vars": ["error", { argsIgnorePattern: "^_" }],
       "prefer-const": "error",
       "no-var": "error",

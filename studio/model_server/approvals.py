@@ -35,28 +35,14 @@ from studio.episode_documents.audit import list_audit
 from studio.episodes import prepare_resumed
 from studio.frame.sse import KEEP_ALIVE_S
 from studio.model_server.client_tools import write_tool_call
-from studio.model_server.errors import NO_RETRY, TRACE_HEADER, ApiError
+from studio.model_server.errors import ApiError, ApprovalRequired
 
 if TYPE_CHECKING:
     from studio.model_server.served_episode import ServedEpisode
     from studio.model_server.setup import EpisodeSetup
 
-REQUIRES_APPROVAL, CALLS_TOOLS = "requires_approval", "tool_calls"
+CALLS_TOOLS = "tool_calls"
 MAX_EDITS = 1000
-
-
-class ApprovalRequired(ApiError):
-    """A run whose plan waits for a person; `plan` is what it would do."""
-
-    def __init__(self, plan: dict[str, Any]) -> None:
-        why = " ".join(reason["sentence"] for reason in plan["reasons"])
-        message = f"The plan waits for approval. {why} Decide with POST /v1/approvals/{plan['id']}, or in the studio."
-        super().__init__(409, message, REQUIRES_APPROVAL, headers={TRACE_HEADER: plan["id"], **NO_RETRY})
-        self.plan = plan
-
-    @property
-    def document(self) -> dict[str, Any]:
-        return {"error": {**super().document["error"], "type": REQUIRES_APPROVAL, "approval": self.plan}}
 
 
 class ServedDecision(BaseModel):

@@ -15,6 +15,7 @@ TRACE_HEADER = "x-podium-trace"
 IGNORED_HEADER = "x-podium-ignored"  # names of the parameters without effect; the document says why
 # Official clients repeat a failed request twice. An episode costs time and money, so they are told not to.
 NO_RETRY = {"x-should-retry": "false"}
+REQUIRES_APPROVAL = "requires_approval"
 _STATUS = {
     "deadline": 504,
     "stopped": 503,
@@ -45,6 +46,20 @@ class ApiError(Exception):
     def document(self) -> dict[str, Any]:
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
         return {"error": {"message": str(self), "type": kind, "param": self.param, "code": self.code}}
+
+
+class ApprovalRequired(ApiError):
+    """A run whose plan waits for a person; `plan` is what it would do."""
+
+    def __init__(self, plan: dict[str, Any]) -> None:
+        why = " ".join(reason["sentence"] for reason in plan["reasons"])
+        message = f"The plan waits for approval. {why} Decide with POST /v1/approvals/{plan['id']}, or in the studio."
+        super().__init__(409, message, REQUIRES_APPROVAL, headers={TRACE_HEADER: plan["id"], **NO_RETRY})
+        self.plan = plan
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {"error": {**super().document["error"], "type": REQUIRES_APPROVAL, "approval": self.plan}}
 
 
 def not_supported(param: str, message: str) -> ApiError:

@@ -17,8 +17,8 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, Field, ValidationError
 
 from studio.frame.sse import KEEP_ALIVE_S
-from studio.model_server.approvals import REQUIRES_APPROVAL, ApprovalRequired, Approvals, ServedDecision
-from studio.model_server.errors import ApiError
+from studio.model_server.approvals import Approvals, ServedDecision
+from studio.model_server.errors import REQUIRES_APPROVAL, ApiError, ApprovalRequired
 from studio.model_server.request import EpisodeRequest
 from studio.model_server.service import Service
 

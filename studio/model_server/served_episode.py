@@ -17,9 +17,8 @@ from pool_registry.errors import StorageError
 from pool_registry.pool import Pool
 from studio.approvals import describe_plan, read_waiting
 from studio.episodes import RecordedRun
-from studio.model_server.approvals import ApprovalRequired
 from studio.model_server.client_tools import ClientCall
-from studio.model_server.errors import ApiError, episode_error, refuse_unrecorded, unfit_answer
+from studio.model_server.errors import ApiError, ApprovalRequired, episode_error, refuse_unrecorded, unfit_answer
 from studio.model_server.progress import EpisodeProgress
 from studio.model_server.request import EpisodeRequest
 from studio.model_server.setup import EpisodeSetup

@@ -1,11 +1,11 @@
 // One worker's card: its light, what it is and where it runs, its figures, and what can be done with it.
 
-import { plain } from "../lib/reply.js";
 import { button } from "../lib/controls.js";
 import { count, dollars, el, icon, seconds } from "../lib/dom.js";
-import { ACTIONS, LIGHTS, STATUSES, kindIcon } from "../lib/icons.js";
+import { ACTIONS, LIGHTS, kindIcon } from "../lib/icons.js";
 import { openEvidence } from "./evidence.js";
 import { openRemove, openTry, openWorker } from "./worker_dialogs.js";
+import { testOnCard, testResult } from "./worker_test.js";
 
 const PLACES = { here: "local", machine: "server on this machine", remote: "remote" };
 const REFRESHABLE = ["mcp", "function"];
@@ -143,32 +143,4 @@ function actions(page, worker) {
   if (REFRESHABLE.includes(worker.kind)) add("Refresh", ACTIONS.again, () => page.act({ action: "refresh", name: worker.name }));
   add("Remove", ACTIONS.trash, () => openRemove(page, worker), true);
   return row;
-}
-
-/** Test a worker and show what came of it on its card. */
-export async function testOnCard(page, name, node = null) {
-  node?.classList.add("page-busy");
-  if (node) node.disabled = true;
-  const test = await testWorker(page, name);
-  page.tests.set(name, test);
-  await page.show();
-}
-
-/** Call the worker's sample, or probe it. Never throws: what went wrong is the result. */
-export async function testWorker(page, name) {
-  const reply = await page.command({ action: "test_worker", name });
-  return reply.test || { status: "EXEC_ERR", how: "call", latency_s: null, asked: "", text: plain(reply.problems) };
-}
-
-/** @param {import("../types").WorkerTest} test */
-export function testResult(test) {
-  const [word, path] = STATUSES[test.status];
-  const status = el("span.podium-status", {}, icon(path), el("b", {}, word));
-  const message = [test.how === "probe" ? "probed" : "called", seconds(test.latency_s)].filter(Boolean).join(" · ");
-  const head = el("div.page-out-head", { "data-status": test.status }, status, el("span", {}, message));
-  if (test.asked) head.append(el("span.pool-asked", { title: test.asked }, `“${test.asked}”`));
-  return el(
-    "div.pool-test", { role: "status", "data-status": test.status }, head,
-    el("pre.page-value", { tabindex: "0", "aria-label": "Result" }, test.text),
-  );
 }

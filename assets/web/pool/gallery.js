@@ -7,9 +7,9 @@ import { el, icon } from "../lib/dom.js";
 import { documentsField, keyField, modelField, textField } from "../lib/fields.js";
 import { ACTIONS, NEEDS, kindIcon } from "../lib/icons.js";
 import { openEvidence } from "./evidence.js";
-import { testResult, testWorker } from "./card.js";
 import { openFunction, openMcp, openOpenApi, openPoolFile, openSpace } from "./imports.js";
 import { openWorker } from "./worker_dialogs.js";
+import { testResult, testWorker } from "./worker_test.js";
 
 /** @type {[string, string, string][]} */
 const GROUPS = [

@@ -6,8 +6,8 @@ import { count, el, icon, readable, seconds } from "../lib/dom.js";
 import { keyField } from "../lib/fields.js";
 import { Form, labelField } from "../lib/form.js";
 import { STATUSES } from "../lib/icons.js";
-import { testOnCard } from "./card.js";
 import { openEvidence } from "./evidence.js";
+import { testOnCard } from "./worker_test.js";
 
 const COMMON = {
   name: { type: "string", title: "Name", description: "What plans call it: a-z, 0-9, _ and -." },
