@@ -19,11 +19,18 @@ import tempfile
 import time
 import urllib.request
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
 
 from playwright.sync_api import Browser, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+if TYPE_CHECKING:
+    from orchestrator.engine.events import Event
+    from pool_registry.pool import Pool
 
 LIMITS = {
     "import_orchestrator_s": 0.3,
@@ -34,6 +41,9 @@ LIMITS = {
     "traces_filter_ms": 300.0,
     "layout_200_steps_ms": 100.0,
     "update_200_steps_ms": 100.0,
+    "draw_1000_steps_ms": 1500.0,
+    "click_1000_steps_ms": 100.0,
+    "elements_1000_steps": 20_000.0,
 }
 
 
@@ -121,33 +131,109 @@ def filter_milliseconds(episodes: int = 10_000) -> float:
     return max(took)
 
 
-def large_view(steps: int = 200) -> dict:
-    """What the page is given for an episode of `steps` steps, 8 to a layer, each seeing two of the one before."""
-    from orchestrator.engine.episode import replay
-    from orchestrator.engine.events import EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
+def list_long_run_events(steps: int, pool: Pool, running: int = 0) -> list[Event]:
+    """The events of a run of `steps` steps on `pool`, 8 to a layer, each seeing two of the one before. The last
+    `running` steps, and with them the run, have not ended."""
+    from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
     from orchestrator.plan import Step, Turn
-    from orchestrator.traces.store import EpisodeRow
     from pool_registry.actions import Observation, Status
+
+    worker = next(spec.name for spec in pool.workers if spec.kind == "calculator")
+    plan = tuple(
+        Step(k, worker, {"expression": f"{k}+1"}, tuple(sorted({k - 8, k - 9} - {0})) if k > 9 else ())
+        for k in range(1, steps + 1)
+    )
+    events: list[Event] = [
+        EpisodeStarted(
+            f"A run of {steps} steps", pool.name, pool.hash, "oracle", {}, datetime.now(UTC).isoformat("T", "seconds")
+        ),
+        TurnStarted(1, 0.0),
+        TurnTaken(1, Turn(plan, f"${steps}", text="{}"), 0.1),
+    ]
+    for k in range(1, steps + 1 - running):
+        at = 0.1 + 0.01 * k
+        events += [
+            StepStarted(k, at, {"expression": f"{k}+1"}),
+            StepEnded(k, Observation(Status.OK, k + 1, 0.05), at + 0.05),
+        ]
+    return events if running else [*events, EpisodeEnded("answered", 0.2 + 0.01 * steps, steps + 1)]
+
+
+def large_view(steps: int = 200) -> dict:
+    """What the page is given for an episode of `steps` steps, of which one still runs."""
+    from orchestrator.engine.episode import replay
+    from orchestrator.traces.store import EpisodeRow
     from pool_registry.pool import Pool
     from pool_registry.worker import WorkerSpec
     from studio.episode_documents.view import build_episode_view
 
     pool = Pool(name="p", workers=(WorkerSpec(name="calc", kind="calculator", description="c"),))
-    made = tuple(
-        Step(k, "calc", {"expression": f"{k}+1"}, tuple(sorted({k - 8, k - 9} - {0})) if k > 9 else ())
-        for k in range(1, steps + 1)
-    )
-    events = [
-        EpisodeStarted("q", "p", pool.hash, "oracle", {}, "2026-01-01T00:00:00+00:00"),
-        TurnStarted(1, 0.0),
-        TurnTaken(1, Turn(made, f"${steps}", text="{}"), 0.1),
-    ]
-    for k in range(1, steps):  # one still runs
-        events += [StepStarted(k, 0.1, {"expression": "1"}), StepEnded(k, Observation(Status.OK, k, 0.1), 0.2)]
+    events = list_long_run_events(steps, pool, running=1)
     row = EpisodeRow(
         id="e", query="q", pool="p", pool_hash=pool.hash, orchestrator="oracle", started_at="2026-01-01T00:00:00+00:00"
     )
     return build_episode_view(replay("e", events), row, pool, 1).to_json()
+
+
+def record_long_run(home: Path, steps: int) -> str:
+    """Record a finished run of `steps` steps on the starter pool in a data folder; its episode's id."""
+    from orchestrator.traces.store import open_store
+    from pool_registry.starter import seed_starter
+    from pool_registry.storage.data_folder import find_home
+
+    episode = f"long-run-{steps}"
+    store = open_store(find_home(home))
+    try:
+        seed_starter(store.pools)
+        for event in list_long_run_events(steps, store.pools.latest("starter").pool):
+            store.traces.append(episode, event)
+        store.traces.flush()
+    finally:
+        store.close()
+    return episode
+
+
+def long_run_figures(browser: Browser, url: str, episode: str) -> dict[str, float]:
+    """How a run of 1,000 steps is drawn: milliseconds from its document to the laid-out page, milliseconds from a
+    click on a step to the next frame (the median of five), and elements in the page."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.goto(f"{url}/?episode={episode}")
+    page.wait_for_function("document.querySelectorAll('.run-timeline-step').length >= 1000")
+    page.wait_for_timeout(1000)
+    elements = page.evaluate("document.querySelectorAll('*').length")
+    clicks = [page.evaluate(CLICK, number) for number in (1, 5, 8, 3, 9)]
+    draw = page.evaluate(DRAW, episode)
+    context.close()
+    return {
+        "draw_1000_steps_ms": float(draw),
+        "click_1000_steps_ms": float(median(clicks)),
+        "elements_1000_steps": float(elements),
+    }
+
+
+CLICK = """(number) => new Promise((resolve) => {
+  const row = document.querySelectorAll('.run-timeline-step')[number];
+  const started = performance.now();
+  row.click();
+  requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - started)));
+})"""
+DRAW = """async (episode) => {
+  const view = await new Promise((resolve) => {
+    const stream = new EventSource(`/api/episodes/${episode}/stream`);
+    stream.addEventListener('view', (event) => { stream.close(); resolve(JSON.parse(event.data)); });
+  });
+  const { RunView } = await import('/podium/web/run/run_view.js');
+  const root = document.createElement('div');
+  document.querySelector('.run-view').replaceWith(root);
+  const shown = new RunView(root, () => {});
+  shown.episode = episode;
+  const started = performance.now();
+  shown.take(view);
+  root.getBoundingClientRect();
+  await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  return performance.now() - started;
+}"""
 
 
 def update_milliseconds(browser: Browser, url: str, view: dict) -> float:
@@ -199,6 +285,7 @@ def measure(repeats: int) -> dict[str, float]:
         )
         program = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        long_run = record_long_run(Path(home), 1000)
         ready, paint = [], []
         for repeat in range(repeats):
             process, url, seconds = start_studio(home)
@@ -208,6 +295,7 @@ def measure(repeats: int) -> dict[str, float]:
                 figures["first_graph_s"] = first_graph_seconds(browser, url)
             if repeat == repeats - 1:
                 figures["update_200_steps_ms"] = update_milliseconds(browser, url, view)
+                figures |= long_run_figures(browser, url, long_run)
             process.terminate()
             process.wait(timeout=20)
         browser.close()

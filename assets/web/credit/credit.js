@@ -79,7 +79,7 @@ class CreditView {
       for (const card of this.view.graph.root.querySelectorAll(`.run-graph-card[data-id="${line.step}"]`)) {
         card.querySelector(".run-credit-mark")?.remove();
         const mark = el("span.run-credit-mark", { "data-credit": verdict(line), title: line.reason || "" }, verdict(line));
-        card.querySelector(".run-graph-foot").append(mark);
+        (card.querySelector(".run-graph-foot") || card).append(mark); // of a long run a card that is not seen has no foot
       }
     }
     for (const line of credit.access) {

@@ -1,9 +1,14 @@
 // The orchestration graph: cards as buttons, access-list entries as SVG edges. Coordinates come from the
-// server; this file draws and selects. On narrow screens the same steps are a list.
+// server; this file draws and selects. On narrow screens the same steps are a list. Every step has its button, but of a
+// long run only buttons that are seen have contents.
 
 import { el, svg } from "../lib/dom.js";
-import { makeCard, paintCard } from "./graph_card.js";
+import { emptyCard, fillCard, makeCard, paintCard } from "./graph_card.js";
 import { Frame } from "./graph_frame.js";
+
+const LONG = 300; // steps beyond which only what is seen has contents
+const READABLE = 150; // cards in the frame beyond which nobody can read one
+const DOTS = 0.1; // scale of a long run below which edges cannot be seen
 
 export class Graph {
   constructor(onSelect, onTurn) {
@@ -11,6 +16,7 @@ export class Graph {
     this.onTurn = onTurn;
     this.cards = new Map();
     this.items = new Map();
+    this.lit = new Set(); // steps
     this.view = null;
     this.selected = null;
     this.build();
@@ -21,6 +27,8 @@ export class Graph {
     this.root = el("div.run-graph", { role: "group", "aria-label": "Orchestration graph" });
     this.world = el("div.run-graph-world");
     this.edges = svg("svg", { class: "run-graph-edges", "aria-hidden": "true" });
+    this.veil = el("div.run-graph-veil");
+    this.litEdges = svg("svg", { class: "run-graph-edges run-graph-edges-lit", "aria-hidden": "true" });
     this.world.append(this.edges);
     this.list = el("div.run-graph-list");
     this.legend = el("div.run-graph-legend", { "aria-hidden": "true" });
@@ -43,6 +51,8 @@ export class Graph {
       this.bar.append(button);
     }
     this.frame = new Frame(this.root, this.world);
+    this.frame.onApply = () => requestAnimationFrame(() => this.fillSeen());
+    this.seen = new IntersectionObserver((changes) => this.fillListed(changes), { root: this.list, rootMargin: "200px" });
     this.live = el("div.podium-offscreen", { "aria-live": "polite" });
     this.failed = el("div.run-graph-failed");
     this.root.append(this.world, this.list, this.failed, this.legend, this.frame.minimap, this.bar, this.live);
@@ -58,6 +68,9 @@ export class Graph {
     this.cards.clear();
     this.items.clear();
     this.edges.replaceChildren();
+    this.veil.remove();
+    this.litEdges.remove();
+    this.lit = new Set();
     this.list.replaceChildren();
     this.failed.replaceChildren();
     this.world.querySelectorAll(".run-graph-lane, .run-graph-answer").forEach((node) => node.remove());
@@ -70,6 +83,8 @@ export class Graph {
   draw(view) {
     this.view = view;
     const graph = view.graph;
+    this.isLong = graph.nodes.length > LONG;
+    this.root.classList.toggle("run-graph-long", this.isLong);
     this.edges.setAttribute("width", String(graph.width));
     this.edges.setAttribute("height", String(graph.height));
     this.drawLanes(graph);
@@ -127,6 +142,7 @@ export class Graph {
         this.cards.set(node.id, entry);
         this.world.append(entry.node);
       }
+      if (!this.isLong) fillCard(entry);
       gone.delete(node.id);
       const width = graph.node_width;
       entry.node.style.cssText = `left:${node.x}px;top:${node.y}px;width:${width}px;height:${graph.node_height}px`;
@@ -166,8 +182,30 @@ export class Graph {
     this.world.append(card);
   }
 
+  /** Cards of a long run get contents while they are in the frame, and few enough there to be read. */
+  fillSeen() {
+    if (!this.isLong || !this.view) return;
+    const { nodes, node_width: width, node_height: height } = this.view.graph;
+    const { k, x, y } = this.frame.at;
+    this.root.classList.toggle("run-graph-dots", k < DOTS);
+    const [right, bottom] = [this.root.clientWidth, this.root.clientHeight];
+    const seen = nodes.filter((node) =>
+      (node.x + width) * k + x > 0 && node.x * k + x < right && (node.y + height) * k + y > 0 && node.y * k + y < bottom);
+    const full = new Set(seen.length > READABLE ? [] : seen.map((node) => node.id));
+    for (const [id, entry] of this.cards) (full.has(id) ? fillCard : emptyCard)(entry);
+  }
+
+  /** @param {IntersectionObserverEntry[]} changes */
+  fillListed(changes) {
+    for (const { target, isIntersecting } of changes) {
+      const entry = this.items.get(Number(/** @type {HTMLElement} */ (target).dataset.id));
+      if (entry?.node === target) (isIntersecting ? fillCard : emptyCard)(entry);
+    }
+  }
+
   /** @param {import("../types").Graph} graph */
   drawList(graph) {
+    this.seen.disconnect();
     this.items.clear();
     this.list.replaceChildren();
     let round = 0;
@@ -176,9 +214,10 @@ export class Graph {
         round = node.round;
         this.list.append(el("h2", {}, graph.lanes.find((lane) => lane.round === round)?.label || `Round ${round}`));
       }
-      const entry = makeCard(node);
       const seen = node.access.length ? `Sees ${node.access.join(", ")}` : "Sees its own instruction only";
-      entry.node.append(el("div.run-graph-sees", {}, seen));
+      const entry = makeCard(node, [el("div.run-graph-sees", {}, seen)]);
+      if (this.isLong) this.seen.observe(entry.node);
+      else fillCard(entry);
       this.list.append(entry.node);
       this.items.set(node.id, entry);
     }
@@ -199,16 +238,33 @@ export class Graph {
   /** Light a step and exactly what it may see; null lights everything. */
   select(id) {
     const node = this.view?.graph.nodes.find((candidate) => candidate.id === id);
+    const before = this.selected;
     this.selected = node ? id : null;
-    this.root.classList.toggle("run-graph-selecting", Boolean(node));
-    const lit = new Set(node ? [...node.access, id] : []);
+    const changed = new Set(this.lit);
+    this.lit = new Set(node ? [...node.access, id] : []);
+    for (const key of this.lit) changed.add(key);
     for (const entries of [this.cards, this.items]) {
-      for (const [key, entry] of entries) {
-        entry.node.classList.toggle("run-graph-lit", lit.has(key));
-        entry.node.setAttribute("aria-pressed", String(key === id));
-      }
+      for (const key of changed) entries.get(key)?.node.classList.toggle("run-graph-lit", this.lit.has(key));
+      entries.get(before)?.node.setAttribute("aria-pressed", "false");
+      entries.get(this.selected)?.node.setAttribute("aria-pressed", "true");
     }
-    for (const edge of this.paths || []) edge.node.classList.toggle("run-graph-lit", edge.to === id);
+    if (this.isLong) this.veilOthers();
+    else this.dimOthers();
+  }
+
+  dimOthers() {
+    this.root.classList.toggle("run-graph-selecting", this.selected !== null);
+    for (const edge of this.paths || []) edge.node.classList.toggle("run-graph-lit", edge.to === this.selected);
+  }
+
+  /** What is not lit fades behind one veil: to fade a thousand cards takes a second. */
+  veilOthers() {
+    this.root.classList.remove("run-graph-selecting");
+    const lit = this.paths.filter((edge) => edge.to === this.selected).map((edge) => edge.node.cloneNode());
+    for (const path of lit) path.classList.add("run-graph-lit");
+    this.litEdges.replaceChildren(...lit);
+    if (this.selected === null) this.veil.remove();
+    else if (!this.veil.isConnected) this.world.append(this.veil, this.litEdges);
   }
 
   setView(name) {

@@ -1,20 +1,45 @@
-// One step of the graph as a button: who, what it is told, how it went. The same card stands in the list.
+// One step of the graph as a button: who, what it is told, how it went. The same card stands in the list. Of a long run
+// only cards that are seen have contents; what a card is called and how it looks from afar needs none.
 
 import { count, el, icon, seconds } from "../lib/dom.js";
 import { STATUSES, kindIcon } from "../lib/icons.js";
 
+/**
+ * A card without contents.
+ * @param {import("../types").StepNode} node
+ * @param {HTMLElement[]} more what stands below its own contents
+ */
+export function makeCard(node, more = []) {
+  const marks = { "data-id": node.id, "data-role": node.role, "aria-pressed": "false" };
+  const card = el("button.run-graph-card", { type: "button", ...marks });
+  return { node: card, step: node, more, parts: null, isFull: false, key: null };
+}
+
+/** Give a card its contents. */
+export function fillCard(entry) {
+  if (entry.isFull) return;
+  entry.isFull = true;
+  entry.parts ||= makeParts(entry.step);
+  entry.node.prepend(...entry.parts.all, ...entry.more);
+  paintParts(entry.parts, entry.step);
+}
+
+/** Take a card's contents away; its place stays as large as it is. */
+export function emptyCard(entry) {
+  if (!entry.isFull) return;
+  entry.isFull = false;
+  if (!entry.node.style.height) entry.node.style.minHeight = `${entry.node.offsetHeight}px`;
+  for (const part of [...entry.parts.all, ...entry.more]) part.remove();
+}
+
 /** @param {import("../types").StepNode} node */
-export function makeCard(node) {
+function makeParts(node) {
   const status = el("span.run-graph-status");
   const head = el("div.run-graph-head", {}, icon(kindIcon(node)), el("span.run-graph-name", {}, `${node.id} · ${node.worker}`), status);
   const time = el("span");
   const tokens = el("span");
-  const foot = el("div.run-graph-foot", {}, time, tokens);
-  const card = el(
-    "button.run-graph-card", { type: "button", "data-id": node.id, "data-role": node.role }, head,
-    el("div.run-graph-text", {}, node.need ? `${node.need}: ${node.instruction}` : node.instruction), foot,
-  );
-  return { node: card, status, time, tokens };
+  const text = el("div.run-graph-text", {}, node.need ? `${node.need}: ${node.instruction}` : node.instruction);
+  return { all: [head, text, el("div.run-graph-foot", {}, time, tokens)], status, time, tokens };
 }
 
 /**
@@ -25,15 +50,13 @@ export function makeCard(node) {
 export function paintCard(entry, node) {
   const key = `${node.status}|${node.latency_s}|${node.tokens_out}|${node.critical}`;
   if (!entry || entry.key === key) return null;
-  const first = entry.key === undefined;
+  const first = entry.key === null;
   entry.key = key;
-  const [word, path] = STATUSES[node.status] || STATUSES.PENDING;
+  entry.step = node;
+  const [word] = STATUSES[node.status] || STATUSES.PENDING;
   entry.node.dataset.status = node.status;
   entry.node.classList.toggle("run-graph-critical", Boolean(node.critical));
-  entry.status.replaceChildren(icon(path), el("b", {}, word));
-  entry.time.textContent = node.reused ? "kept" : seconds(node.latency_s);
-  const tokens = node.tokens_in + node.tokens_out;
-  entry.tokens.textContent = tokens ? `${count(node.tokens_in)} → ${count(node.tokens_out)} tok` : node.code || "";
+  if (entry.isFull) paintParts(entry.parts, node);
   const seen = node.access.length ? `sees steps ${node.access.join(", ")}` : "sees its own instruction only";
   const took = node.latency_s === null ? "" : `, ${seconds(node.latency_s)}`;
   entry.node.setAttribute(
@@ -41,4 +64,16 @@ export function paintCard(entry, node) {
     `Step ${node.id}, ${node.role} ${node.worker}, round ${node.round}, ${word}${took}, ${seen}. ${node.instruction}`,
   );
   return first ? null : word;
+}
+
+/**
+ * @param {*} parts
+ * @param {import("../types").StepNode} node
+ */
+function paintParts(parts, node) {
+  const [word, path] = STATUSES[node.status] || STATUSES.PENDING;
+  parts.status.replaceChildren(icon(path), el("b", {}, word));
+  parts.time.textContent = node.reused ? "kept" : seconds(node.latency_s);
+  const tokens = node.tokens_in + node.tokens_out;
+  parts.tokens.textContent = tokens ? `${count(node.tokens_in)} → ${count(node.tokens_out)} tok` : node.code || "";
 }

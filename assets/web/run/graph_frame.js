@@ -17,6 +17,7 @@ export class Frame {
     this.moved = false; // whether the last press was a drag
     this.at = { k: 1, x: 0, y: 0 }; // how large, and by how many pixels from the frame's corner
     this.onMove = /** @type {(at: any, fitted: boolean) => void} */ (() => {});
+    this.onApply = () => {}; // hears that another part is seen
     this.clear();
     root.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });
     this.listenToPointers();
@@ -71,6 +72,7 @@ export class Frame {
       for (const [name, value] of Object.entries({ x: -x / k, y: -y / k, width: box.width / k, height: box.height / k }))
         this.seen.setAttribute(name, String(value));
     }
+    this.onApply();
   }
 
   fit() {

@@ -44,10 +44,11 @@ export class Timeline {
     this.span = to - from;
     this.drawAxis(niceStep(this.span / 4));
     const ended = new Map(view.graph.nodes.map((node) => [node.id, node.ended_at]));
+    const nodes = new Map(view.graph.nodes.map((node) => [node.id, node]));
     for (const turn of view.turns) {
       this.drawTurn(turn, clock);
       for (const id of turn.steps) {
-        const node = view.graph.nodes.find((candidate) => candidate.id === id);
+        const node = nodes.get(id);
         if (node) this.drawStep(node, clock, turn, ended);
       }
     }
