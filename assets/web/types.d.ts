@@ -351,6 +351,8 @@ export interface EpisodeHead {
   what_if_of: string | null;
   task: TaskRef | null;
   verdict: Verdict | null;
+  /** Why a cap left the answer without a verdict. */
+  not_judged: string | null;
   out_of_depth: OutOfDepthView | null;
   offers: Offer[];
   /** How its plans are released; None in older traces and inner runs. */

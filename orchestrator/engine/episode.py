@@ -13,6 +13,7 @@ from orchestrator.engine.events import (
     EpisodeStarted,
     Event,
     Graded,
+    NotJudged,
     PlanDecided,
     PlanEscalated,
     PlanHeld,
@@ -73,6 +74,7 @@ class Episode:
     steps: dict[int, StepRun] = field(default_factory=dict)
     ended: EpisodeEnded | None = None
     graded: Graded | None = None
+    not_judged: NotJudged | None = None
     last_at: float = 0.0
 
     @property
@@ -168,6 +170,8 @@ class Episode:
                 self.ended = event
             case Graded():
                 self.graded = event
+            case NotJudged():
+                self.not_judged = event
 
     def _take(self, event: TurnTaken) -> None:
         current = self.rounds[-1]

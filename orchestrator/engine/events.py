@@ -159,6 +159,15 @@ class Graded:
     type: Literal["graded"] = "graded"
 
 
+@dataclass(frozen=True, slots=True)
+class NotJudged:
+    """A cap refused the judge of the answer: there is no verdict. `reason` is a sentence."""
+
+    reason: str
+    at: float
+    type: Literal["not_judged"] = "not_judged"
+
+
 Event = (
     EpisodeStarted
     | TurnStarted
@@ -170,6 +179,7 @@ Event = (
     | StepEnded
     | EpisodeEnded
     | Graded
+    | NotJudged
 )
 
 _codec: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])

@@ -106,6 +106,7 @@ class EpisodeHead(PageDocument):
     what_if_of: str | None
     task: TaskRef | None
     verdict: Verdict | None
+    not_judged: str | None = Field(description="Why a cap left the answer without a verdict.")
     out_of_depth: OutOfDepthView | None
     offers: list[Offer]
     mode: ModeName | None = Field(description="How its plans are released; None in older traces and inner runs.")

@@ -27,6 +27,7 @@ def build_trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
         "reason": episode.ended.reason if episode.ended else None,
         "correct": graded.correct if graded else None,
         "expected": graded.expected if graded else None,
+        "not_judged": episode.not_judged.reason if episode.not_judged else None,
         "out_of_depth": asdict(episode.out_of_depth) if episode.out_of_depth else None,
         "orchestrator": row.orchestrator,
         "pool": row.pool,

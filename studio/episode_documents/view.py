@@ -111,6 +111,7 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None, offers: Sequen
         what_if_of=started.what_if.episode if started and started.what_if else None,
         task=started.task if started else None,
         verdict=Verdict(correct=graded.correct, expected=graded.expected) if graded else None,
+        not_judged=episode.not_judged.reason if episode.not_judged else None,
         out_of_depth=_out_of_depth(episode.out_of_depth, row.orchestrator),
         offers=list(offers),
         mode=started.mode.name if started and started.mode else None,

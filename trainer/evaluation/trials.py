@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 from orchestrator.binding.bind_workers import BY_DESCRIPTION, BindingSettings
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
-from orchestrator.engine.events import Graded
+from orchestrator.engine.events import Graded, NotJudged
 from orchestrator.orchestrator_name import OrchestratorName
 from orchestrator.plan import Turn
 from orchestrator.policies.model import with_memory
@@ -31,7 +31,7 @@ from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import Draw
 from pool_registry.pool import Limits
 from trainer.evaluation.access_score import WorkKey, identify_work, score_access
-from trainer.evaluation.grading import grade_answer
+from trainer.evaluation.grading import JudgeRefused, grade_answer
 from trainer.results.rows import GENERATED, ResultRow, Slot, TaskKey
 from trainer.results.summary import Evaluation, summarize
 from trainer.tasks import SUITES, recognize_task
@@ -208,9 +208,9 @@ async def run_trials(
 ) -> bool:
     """Run and grade trials, at most `concurrency` at a time. Returns whether every one was run.
 
-    `keep` is given a row when its episode has ended and `settle` has returned; `settle` runs in a thread and waits
-    until the trace is on disk. `proceed` is called before each trial with the number of running ones: on False no
-    new trial starts until a running one has ended and `proceed` is called again.
+    `keep` is given a row when its episode has ended and been judged and `settle` has returned; `settle` runs in a
+    thread and waits until the trace is on disk. `proceed` is called before each trial with the number of running ones:
+    on False no new trial starts until a running one has ended and `proceed` is called again.
     """
     waiting = deque(trials)
     sink = sink or NoSink()
@@ -218,7 +218,7 @@ async def run_trials(
     same_work = identify_work(pool.pool)
     running = 0
 
-    async def run_trial(trial: Trial) -> ResultRow:
+    async def run_trial(trial: Trial) -> ResultRow | None:
         if trial.task.pool is None:
             episode = await run_task(trial.task, make(trial), pool, sink, limits)
             return await settle_row(trial, episode, same_work)
@@ -227,7 +227,9 @@ async def run_trials(
             episode = await run_task(trial.task, make(trial, own), own, sink, limits or pool.pool.limits, grader=pool)
         return await settle_row(trial, episode, identify_work(trial.task.pool))
 
-    async def settle_row(trial: Trial, episode: Episode, same_work: WorkKey) -> ResultRow:
+    async def settle_row(trial: Trial, episode: Episode, same_work: WorkKey) -> ResultRow | None:
+        if episode.graded is None:  # not judged: no result, and a job that goes on runs it again
+            return None
         if settle is not None:
             await asyncio.to_thread(settle)
         return build_result_row(trial, episode, same_work)
@@ -238,7 +240,8 @@ async def run_trials(
             trial, running = waiting.popleft(), running + 1
             row = await run_trial(trial)
             running -= 1
-            keep(row)
+            if row is not None:
+                keep(row)
 
     lanes = [asyncio.create_task(lane()) for _ in range(concurrency)]
     try:
@@ -259,7 +262,7 @@ async def run_task(
     limits: Limits | None = None,
     grader: LivePool | None = None,
 ) -> Episode:
-    """Run one episode on a task and grade it; the verdict is the last event of its trace.
+    """Run one episode on a task and grade it; the verdict, or that there is none, is the last event of its trace.
 
     `grader` is the pool that holds the task's judge, where that is not `pool`.
     """
@@ -269,14 +272,19 @@ async def run_task(
     return episode
 
 
-async def grade_episode(episode: Episode, task: Task, sink: Sink, pool: LivePool) -> bool:
-    """Append the verdict to the trace and return it. `pool` holds the judge where the task has one."""
+async def grade_episode(episode: Episode, task: Task, sink: Sink, pool: LivePool) -> bool | None:
+    """Append the verdict to the trace and return it; None where a cap refuses the judge. `pool` holds the judge where
+    the task has one."""
     assert episode.ended is not None, "only finished episodes are graded"
-    verdict = await grade_answer(task, episode.answer, pool)
-    graded = Graded(verdict.correct, as_text(task.expected), episode.ended.at)
-    episode.apply(graded)
-    sink.append(episode.id, graded)
-    return verdict.correct
+    verdict: Graded | NotJudged
+    try:
+        grade = await grade_answer(task, episode.answer, pool)
+        verdict = Graded(grade.correct, as_text(task.expected), episode.ended.at)
+    except JudgeRefused as refusal:
+        verdict = NotJudged(str(refusal), episode.ended.at)
+    episode.apply(verdict)
+    sink.append(episode.id, verdict)
+    return episode.graded.correct if episode.graded else None
 
 
 def make_inner_orchestrator(name: str, query: str, pool: LivePool) -> Orchestrator:

@@ -27,9 +27,10 @@ from pool_registry.calls.live_pool import LivePool
 from pool_registry.calls.spending import Spending, charge_calls_to
 from pool_registry.language_models.completion import Message, strip_special
 from pool_registry.load_once import LoadOnce
+from pool_registry.pool import Limits
 from trainer.errors import TrainingFailed
 from trainer.evaluation.credit import measure_credit
-from trainer.evaluation.grading import grade_answer
+from trainer.evaluation.grading import JudgeRefused, grade_answer
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
 from trainer.grpo.advantages import compute_advantages
 from trainer.grpo.curriculum import Curriculum
@@ -355,12 +356,25 @@ class RolloutEngine:
                 )
                 if guarded.failure is not None:
                     raise guarded.failure
-                await grade_episode(episode, task, self.sink, self.pool)
-                first = await self._grade_first_answer(episode, task) if recursive else None
-                sample = await self._measure_credit(make_sample(task, episode, limits, self.episode_format.style), pool)
+                first, sample = await self._judge(episode, task, limits, pool, recursive)
             if self.spending.refused:  # perhaps one of its own calls: nothing is learnt from half an episode
                 self._check_cost()
         return Rollout(sample, policy.writer.transcript, policy.writer.logprobs, first)
+
+    async def _judge(
+        self, episode: Episode, task: Task, limits: Limits, pool: LivePool, recursive: bool
+    ) -> tuple[Sample | None, Sample]:
+        """The graded episode, behind the one that would have been without its recursive call. Raises TrainingFailed
+        where the spend cap refuses a judge: nothing is learnt from an answer that nobody judged."""
+        try:
+            await grade_episode(episode, task, self.sink, self.pool)
+            if episode.not_judged is not None:
+                raise JudgeRefused(episode.not_judged.reason)
+            first = await self._grade_first_answer(episode, task) if recursive else None
+            sample = make_sample(task, episode, limits, self.episode_format.style)
+            return first, await self._measure_credit(sample, pool)
+        except JudgeRefused as refusal:
+            raise TrainingFailed("max_cost", f"an answer could not be judged: {refusal}") from refusal
 
     async def _measure_credit(self, sample: Sample, pool: LivePool) -> Sample:
         """The sample with what the reward `credit` pays, where the recipe has that term and the answer is right."""

@@ -39,7 +39,7 @@ export function outcomeChip(episode) {
 
 /** The kind of result, which gives the colour, and its words.
  * @param {import("../types").EpisodeHead} episode */
-function describe({ state, outcome, verdict, task }) {
+function describe({ state, outcome, verdict, task, not_judged: unjudged }) {
   if (state === "running") return ["running", "Running"];
   if (state === "waiting") return ["waiting", "Waits for approval"];
   if (state === "interrupted") return ["stopped", "Interrupted"];
@@ -47,5 +47,6 @@ function describe({ state, outcome, verdict, task }) {
   if (outcome === "stopped" || outcome === "rejected") return ["stopped", word];
   if (outcome !== "answered") return ["failed", word];
   if (verdict) return [verdict.correct ? "correct" : "wrong", word];
+  if (unjudged) return ["unverified", `${word}, not judged`];
   return ["unverified", task ? word : `${word}, not verified`]; // the verdict of a task is on its way
 }

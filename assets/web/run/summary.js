@@ -124,6 +124,8 @@ function result(episode) {
     box.append(el("span.run-summary-label", {}, "No answer"), el("span.run-summary-reason", {}, why));
   }
   if (episode.verdict) box.append(verdict(episode.verdict));
+  if (episode.not_judged)
+    box.append(el("span.run-summary-verdict", { "data-correct": "unknown", "data-testid": "not-judged" }, `Not judged: ${episode.not_judged}`));
   return box;
 }
 

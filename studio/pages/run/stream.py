@@ -73,7 +73,8 @@ class EpisodeFollower:
         self._over_since = self._over_since or time.monotonic()
         expects_verdict = self.row.family is not None and self.row.state != "interrupted"
         waited = time.monotonic() - self._over_since > GRADE_WAIT_S
-        return bool(self.episode.graded) or not expects_verdict or waited
+        is_judged = self.episode.graded is not None or self.episode.not_judged is not None
+        return is_judged or not expects_verdict or waited
 
     def _has_ended(self) -> bool:
         return self.episode.ended is not None or self.row.state == "interrupted"

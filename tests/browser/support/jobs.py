@@ -199,7 +199,7 @@ async def _group(store: Store, pool: LivePool, task: Task, step: int, kind: str)
         limits = pool.pool.limits.model_copy(update={"max_rounds": 2})
         spec = EpisodeSpec(task.query, task=task.ref)
         episode = await run_episode(spec, Scripted(turns), pool, limits=limits, sink=store.traces)
-        right = await grade_episode(episode, task, store.traces, pool)
+        right = bool(await grade_episode(episode, task, store.traces, pool))
         form = 1.0 if len(turns) == 1 and turns[0].error is None else 0.5 * (len(turns) > 1)
         terms = {"accuracy": float(right), "format": form, "efficiency": 0.9 if right else 0.0}
         reward = terms["accuracy"] + 0.2 * form + 0.1 * terms["efficiency"]

@@ -27,7 +27,7 @@ from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 from pool_registry.workers._agent_base import Agent as AgentBase
 from tests.orchestrator.support.engine import Scripted, a_pool
 from tests.trust.trials import choose_trials, count_trials
-from trainer.evaluation.trials import grade_episode
+from trainer.evaluation.trials import grade_episode, plan_trials, run_trials
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import JudgeCheck
 
@@ -218,6 +218,39 @@ def test_judges_and_reflections_count_in_the_run_that_they_judge():
         return budget.usage.tokens
 
     assert asyncio.run(once()) == 14
+
+
+def test_an_answer_whose_judge_a_cap_refuses_has_no_verdict():
+    task = Task(TaskRef("f", 1, "test", 1), "q", JudgeCheck("judge", "x"))
+
+    async def once() -> Episode:
+        pool = a_pool([spender("judge", tokens=7, max_tokens=7)])
+        episode = await run_episode(EpisodeSpec("q"), Scripted(Turn((), "right")), pool)
+        reached = Spending(max_tokens=5)
+        reached.charge(Usage(tokens_in=5))
+        with charge_calls_to(reached):
+            assert await grade_episode(episode, task, NoSink(), pool) is None
+        return episode
+
+    episode = asyncio.run(once())
+    assert episode.graded is None and episode.not_judged is not None
+    assert "5 tokens is reached" in episode.not_judged.reason
+
+
+def test_an_answer_that_nobody_judged_is_no_result():
+    task = Task(TaskRef("f", 1, "test", 1), "q", JudgeCheck("judge", "x"))
+    rows: list[object] = []
+
+    judge = WorkerSpec(name="judge", kind="chat", description="d", retries=0, config={
+        "base_url": "https://models.invalid/v1", "model": "m"})  # fmt: skip
+
+    async def once() -> None:
+        pool = a_pool([judge])
+        with charge_calls_to(Spending(max_cost=1.0)):  # it has no price
+            await run_trials(plan_trials("direct", [task]), pool, lambda *_: Scripted(Turn((), "right")), rows.append)
+
+    asyncio.run(once())
+    assert rows == []
 
 
 @st.composite
