@@ -18,8 +18,12 @@ from pool_registry.calls.live_pool import LivePool, LiveWorker
 
 MAX_QUOTED_CHARS = 1_000_000
 
-# A reference in a text: `$$` is a dollar, `$12` quotes step 12; a `$` before anything else stands for itself.
-REFERENCE = re.compile(r"\$(\$|[1-9][0-9]{0,5})")
+# A reference in a text: `$$` is a dollar, `$12` quotes step 12, and `$12.rates.EUR` or `$12[0].name` a field of its
+# output; a `$` before anything else stands for itself.
+_PATH = r"(?:\.[A-Za-z_]\w{0,99}|\[[0-9]{1,4}\]){0,8}"
+REFERENCE = re.compile(rf"\$(\$|[1-9][0-9]{{0,5}})({_PATH})")
+WHOLE_QUOTE = re.compile(rf"\$[1-9][0-9]{{0,5}}{_PATH}")
+_FIELD = re.compile(r"\.(\w+)|\[([0-9]+)\]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
 
 
@@ -178,7 +182,7 @@ def _quotes(value: JsonValue) -> list[int]:
 def _collect(value: JsonValue, ids: list[int]) -> None:
     if isinstance(value, str):
         if "$" in value:
-            ids.extend(int(k) for k in REFERENCE.findall(value) if k != "$")
+            ids.extend(int(k) for k, _ in REFERENCE.findall(value) if k != "$")
     elif isinstance(value, list | tuple):
         for item in value:
             _collect(item, ids)
@@ -189,7 +193,9 @@ def _collect(value: JsonValue, ids: list[int]) -> None:
 
 def substitute(value: JsonValue, values: Mapping[int, JsonValue]) -> JsonValue:
     """`value` with every `$k` replaced. A string that is nothing but `$k` becomes the value itself
-    (a number stays a number); inside longer text it becomes the value's text. KeyError if k is missing."""
+    (a number stays a number); inside longer text it becomes the value's text. `$k.name` and `$k[0]` are the fields of
+    an object and the items of a list; where there is none, `$k` is replaced and `.name` stays. KeyError if k is
+    missing."""
     if isinstance(value, str):
         return _substitute_text(value, values) if "$" in value else value
     if value is None or isinstance(value, int | float):  # most values: no need to ask what a mapping is
@@ -204,8 +210,31 @@ def substitute(value: JsonValue, values: Mapping[int, JsonValue]) -> JsonValue:
 def _substitute_text(text: str, values: Mapping[int, JsonValue]) -> JsonValue:
     whole = REFERENCE.fullmatch(text)
     if whole is not None and whole.group(1) != "$":
-        return values[int(whole.group(1))]
-    return REFERENCE.sub(lambda match: "$" if match.group(1) == "$" else as_text(values[int(match.group(1))]), text)
+        value, rest = select_field(values[int(whole.group(1))], whole.group(2))
+        return f"{as_text(value)}{rest}" if rest else value
+    return REFERENCE.sub(lambda match: _write_quoted(match, values), text)
+
+
+def _write_quoted(match: re.Match[str], values: Mapping[int, JsonValue]) -> str:
+    """The text of a reference's value, and what of its path is no field of that."""
+    if match.group(1) == "$":
+        return f"${match.group(2)}"
+    value, rest = select_field(values[int(match.group(1))], match.group(2))
+    return f"{as_text(value)}{rest}"
+
+
+def select_field(value: JsonValue, path: str) -> tuple[JsonValue, str]:
+    """The part of a value that a path such as `.rates.EUR` or `[0].name` leads to, and the end of the path that leads
+    nowhere: "The fee is $1.Thanks" quotes a number, which has no fields."""
+    for match in _FIELD.finditer(path):
+        name, place = match.groups()
+        if name is not None and isinstance(value, Mapping) and name in value:
+            value = value[name]
+        elif place is not None and isinstance(value, list | tuple) and int(place) < len(value):
+            value = value[int(place)]
+        else:
+            return value, path[match.start() :]
+    return value, ""
 
 
 def renumber_quotes(value: JsonValue, ids: Mapping[int, int]) -> JsonValue:
@@ -227,7 +256,7 @@ def renumber_step(step: Step, ids: Mapping[int, int]) -> Step:
 
 def _other_id(match: re.Match[str], ids: Mapping[int, int]) -> str:
     k = match.group(1)
-    return match.group() if k == "$" else f"${ids.get(int(k), k)}"
+    return match.group() if k == "$" else f"${ids.get(int(k), k)}{match.group(2)}"
 
 
 def check_turn(turn: Turn, pool: LivePool, earlier: Collection[int]) -> Turn:

@@ -13,6 +13,7 @@ import typer
 
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
+from pool_registry.storage.data_folder import choose_home
 from trainer.cli import practice
 from trainer.cli.jobs import add_job_commands, start_job
 from trainer.cli.options import HomeOption, JsonOption, open_data_folder
@@ -136,6 +137,7 @@ def evaluate(
         return
     if orchestrator is None:
         raise UnknownTask("say what to evaluate: --orchestrator NAME, or a RECIPE with an evaluate stage")
+    choose_home(home)  # a pool's own tasks lie in the data folder
     chosen = load_source_tasks(source, family, level, split, tasks, seed)
     if not chosen:
         chosen = load_family_tasks(family or "", level, split, tasks)

@@ -20,14 +20,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from orchestrator.dialects.base import MAX_TURN_STEPS, BaseDialect, build_step, load_json
-from orchestrator.plan import Step, Turn, escape
+from orchestrator.plan import WHOLE_QUOTE, Step, Turn, escape
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
-_QUOTE = re.compile(r"\$[1-9][0-9]{0,5}")
-_ESCAPED = re.compile(r"\$\$[1-9][0-9]{0,5}")
+_ESCAPED = re.compile(rf"\${WHOLE_QUOTE.pattern}")
 _TAG = re.compile(r"</?(?:tool_call|think)>")
 
 ACCESS_PARAMETER: dict[str, JsonValue] = {
@@ -60,7 +59,7 @@ class ToolCallsDialect(BaseDialect):
         turn = parse_calls(text, first_id)
         if not isinstance(turn.answer, str):
             return turn
-        quoted = _QUOTE.fullmatch(turn.answer) or _ESCAPED.fullmatch(turn.answer)
+        quoted = WHOLE_QUOTE.fullmatch(turn.answer) or _ESCAPED.fullmatch(turn.answer)
         return turn if quoted else replace(turn, answer=escape(turn.answer))
 
     def format(self, turn: Turn, workers: Sequence[str]) -> str:

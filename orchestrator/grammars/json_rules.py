@@ -21,7 +21,8 @@ _LINE_CHAR = r"[^$0-9\x00-\x1f\x7f-\x9f\u2028\u2029]"
 
 # The tokens of text that the grammar forces are the model's choice: another cut of it is not what it was trained on.
 OPTIONS = '%llguidance {"no_forcing": true}'
-QUOTE = r"^\$[1-9][0-9]{0,5}$"  # a JSON Schema pattern: nothing but a quote
+QUOTE = r"^\$[1-9][0-9]{0,5}(\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]+\])*$"  # a JSON Schema pattern: nothing but a quote
+_PATH = r"(\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]+\])*"  # to a field of what a quoted step returned
 Quotes = tuple[int, ...]  # ids of the steps that a value may quote
 
 
@@ -135,7 +136,7 @@ class JsonRules:
         """A terminal for a string that is nothing but a quote; none where no step can be quoted."""
         if not quotes:
             return []
-        return [self.define(f"QUOTE_{mark(quotes)}", rf'/"\$({"|".join(map(str, quotes))})"/')]
+        return [self.define(f"QUOTE_{mark(quotes)}", rf'/"\$({"|".join(map(str, quotes))}){_PATH}"/')]
 
 
 def text_pattern(char: str, quotes: Quotes, times: str = "*") -> str:

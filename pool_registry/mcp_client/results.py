@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import mcp_types
 
 from pool_registry.actions import JsonValue
@@ -10,14 +12,25 @@ from pool_registry.actions import JsonValue
 def value_of(result: mcp_types.CallToolResult) -> JsonValue:
     """Return the structured content if there is any, otherwise the text of all parts.
 
-    SDKs wrap what is no object as `{"result": value}`, because the protocol wants an object: the value comes out.
+    SDKs wrap what is no object as `{"result": value}`, because the protocol wants an object: the value comes out. A
+    text that is one JSON object is that object: many servers know no other way to return one.
     """
     structured = result.structured_content
     if structured is None:
-        return text_of(result)
+        return _read_object(text_of(result))
     if isinstance(structured, dict) and structured.keys() == {"result"}:
         return structured["result"]
     return structured
+
+
+def _read_object(text: str) -> JsonValue:
+    """The object that a text is in JSON, or the text itself."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def text_of(result: mcp_types.CallToolResult) -> str:

@@ -72,7 +72,7 @@ class Documents(Worker[DocumentsConfig]):
         library = await asyncio.to_thread(open_library, self.config.path)
         titles = list(dict.fromkeys(passage.title for passage in library.collection.passages if passage.title))
         drawn = titles[:: max(1, len(titles) // count)][:count]
-        return [SampleCall({"query": title}, f"what the documents say on {title}") for title in drawn]
+        return [SampleCall({"query": title}, f"the passage on {title} in the documents") for title in drawn]
 
     async def describe_source(self) -> str:
         """What the passages are about, by their titles."""

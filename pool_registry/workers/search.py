@@ -65,7 +65,7 @@ class Search(Worker[SearchConfig]):
         titled = await asyncio.to_thread(_read_corpus, self.config.corpus)
         titles = list(dict.fromkeys(title for title, _ in titled if title))
         drawn = titles[:: max(1, len(titles) // count)][:count]
-        return [SampleCall({"query": title}, f"what the documents say on {title}") for title in drawn]
+        return [SampleCall({"query": title}, f"the passage on {title} in the documents") for title in drawn]
 
     async def check(self) -> str:
         index = await asyncio.to_thread(load_index, self.config.corpus)

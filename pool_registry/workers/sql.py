@@ -303,15 +303,15 @@ def _list_questions(config: SqlConfig, count: int, stop: Stop) -> list[SampleCal
     """List counts, sums and extremes of every table, and how many rows have a value that a column of text repeats."""
     calls: list[SampleCall] = []
     for table, columns in _schema(_resolve_database(config.database), stop).items():
-        rows = f"the number of rows in the table {table}"
+        rows = f"the number of {_name_rows(table)}"
         calls.append(SampleCall({"query": f"select count(*) from {_quote(table)}"}, rows))  # noqa: S608  quoted
         for column in columns:
             values = _read_values(config, table, column, 4, stop)
-            about = f"{column.replace('_', ' ')} in the table {table}"
+            about = f"{column.replace('_', ' ')} of all {_name_rows(table)}"
             key = column.casefold() == "id" or column.casefold().endswith("_id")
             if values and not key and all(isinstance(value, int | float) for value in values):
                 for function, word in (("sum", "sum"), ("max", "largest"), ("min", "smallest")):
-                    phrase = f"the sum of {about}" if word == "sum" else f"the {word} {about}"
+                    phrase = f"the sum of the {about}" if word == "sum" else f"the {word} {about}"
                     query = f"select {function}({_quote(column)}) from {_quote(table)}"  # noqa: S608  names are quoted
                     calls.append(SampleCall({"query": query}, phrase))
             for value in values if all(isinstance(value, str) for value in values) else ():
@@ -331,6 +331,11 @@ def _read_values(config: SqlConfig, table: str, column: str, count: int, stop: S
     _, rows = _select(config.model_copy(update={"max_rows": 4 * count}), statement, {}, stop)
     values = [_plain(row[0]) for row in rows]
     return [value for value in values if isinstance(value, int | float) or 0 < len(str(value)) <= 60][:count]
+
+
+def _name_rows(table: str) -> str:
+    """What the rows of a table are called: "boats", or "rows in the table boat"."""
+    return table.replace("_", " ") if table.endswith("s") else f"rows in the table {table}"
 
 
 def _quote(name: str) -> str:

@@ -14,7 +14,7 @@ from tests.orchestrator.support.engine import a_pool, canary, codes, engine_kind
 
 __all__ = ["engine_kinds"]
 
-VALUES = {1: 42.5, 2: "two", 3: {"a": [1]}, 12: "twelve"}
+VALUES = {1: 42.5, 2: "two", 3: {"a": [1]}, 4: [{"rate": {"EUR": 1.5}}], 12: "twelve"}
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,15 @@ VALUES = {1: 42.5, 2: "two", 3: {"a": [1]}, 12: "twelve"}
         ("$2$2", "twotwo"),
         ("$12", "twelve"),
         ("$2nd", "twond"),
+        ("$3.a", [1]),
+        ("$3.a[0]", 1),
+        ("$4[0].rate.EUR", 1.5),
+        ("at $4[0].rate.EUR.", "at 1.5."),
+        ("$3.b", '{"a": [1]}.b'),
+        ("$2.Thanks", "two.Thanks"),
+        ("$4[7]", '[{"rate": {"EUR": 1.5}}][7]'),
+        ("$$3.a", "$3.a"),
+        ("$1.50", "42.5.50"),
         ("$$", "$"),
         ("$$1", "$1"),
         ("$$$2", "$two"),

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainer.cli.options import HomeOption, JsonOption, open_jobs
+from trainer.cli.options import HomeOption, JsonOption, open_data_folder, open_jobs
+from trainer.errors import UnusableTasks
 from trainer.recipe import list_presets, load_recipe
 
 if TYPE_CHECKING:
@@ -50,10 +51,28 @@ def train(
     home: HomeOption = None,
 ) -> None:
     """Every stage of a recipe, one after the other."""
-    from trainer.pool_recipe import fit_recipe_to_pool
+    from trainer.pool_recipe import PRESET, fit_recipe_to_pool
 
     chosen = load_recipe(recipe)
-    start_job(fit_recipe_to_pool(chosen, pool) if pool else chosen, detach, home)
+    if pool and recipe == PRESET:
+        chosen = _make_pool_recipe(pool, home)
+    elif pool:
+        chosen = fit_recipe_to_pool(chosen, pool)
+    start_job(chosen, detach, home)
+
+
+def _make_pool_recipe(pool: str, home: str | None) -> Recipe:
+    """The recipe of *Train on this pool*: its tasks are made where there are none, and its steps fit their number."""
+    from trainer.pool_recipe import build_pool_recipe
+    from trainer.tasks.practice.stored import SOURCE, count_planned, make_missing_tasks
+    from trainer.tasks.teachers import EXPLAIN_NO_PLANS
+
+    with open_data_folder(home) as store:
+        make_missing_tasks([f"{SOURCE}{pool}"], store)
+        planned = count_planned(pool)
+    if not planned:
+        raise UnusableTasks(EXPLAIN_NO_PLANS)
+    return build_pool_recipe(pool, planned)
 
 
 def start_job(recipe: Recipe, detach: bool, home: str | None) -> None:

@@ -110,7 +110,8 @@ def _normalize(value: JsonValue, matches: Mapping[int, int]) -> str:
     """Normalize an argument: case and white space removed, each `$k` replaced by the reference step it stands for."""
 
     def replace(match: re.Match[str]) -> str:
-        return "$" if match[1] == "$" else f"<{matches.get(int(match[1]), f'own {match[1]}')}>"
+        stands_for = "$" if match[1] == "$" else f"<{matches.get(int(match[1]), f'own {match[1]}')}>"
+        return f"{stands_for}{match[2]}"
 
     text = value if isinstance(value, str) else as_text(value)
     return " ".join(REFERENCE.sub(replace, text).casefold().split())

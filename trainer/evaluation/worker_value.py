@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import NoSink
@@ -138,6 +138,30 @@ async def measure_worker_value(pool: Pool, worker: str, tasks: Sequence[Task], o
         run = _PairRun(worker, options.orchestrator, pools[0], pools[1])
         pairs = await run.run_until(chosen, time.monotonic() + options.seconds)
     return summarize_pairs(worker, options.orchestrator, chosen, pairs, refused)
+
+
+async def measure_in_time(
+    pool: Pool, worker: str, tasks: Sequence[Task], options: ValueOptions
+) -> tuple[WorkerValue, str]:
+    """Like `measure_worker_value`, but an orchestrator that does too few pairs in half of the time gives way to the
+    tasks' reference plans, where there are enough. Returns a sentence that says so, too; "" where it did not."""
+    planned = sum(task.oracle_turn is not None and task.pool is None for task in tasks)
+    if needs_reference(options.orchestrator) or planned < TOO_FEW:
+        return await measure_worker_value(pool, worker, tasks, options), ""
+    began = time.monotonic()
+    first = replace(options, seconds=options.seconds / 2)
+    value = await measure_worker_value(pool, worker, tasks, first)
+    left = options.seconds - (time.monotonic() - began)
+    if value.enough:
+        return value, ""
+    replayed = await measure_worker_value(
+        pool, worker, tasks, replace(options, orchestrator=REFERENCE_PLANS, seconds=max(left, options.seconds / 4))
+    )
+    return replayed, (
+        f"{options.orchestrator} did {len(value.pairs)} of {value.tasks} tasks in {first.seconds:.0f} s, too few to "
+        "tell. So the tasks' reference plans were replayed, which do not look for another way. To measure with the "
+        "orchestrator, name it and give it more time."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from trainer.evaluation.worker_value import (
     ValueOptions,
     WorkerValue,
     choose_replayer,
+    measure_in_time,
     measure_worker_value,
     with_worker_on,
     without_worker,
@@ -130,10 +131,17 @@ class EvidenceCommands:
         tasks = list_replayable_tasks(self._runtime.store.traces, pool.name)
         if not tasks.tasks:
             raise InvalidPool([("", _explain_no_tasks(pool.name))])
-        name = str(fields.get("orchestrator") or "") or self._choose_orchestrator(pool, worker, tasks)
+        named = str(fields.get("orchestrator") or "")
+        name = named or self._choose_orchestrator(pool, worker, tasks)
         options = ValueOptions(name, float(seconds), allowed=_read_allowed(fields))
-        value = self._runtime.run(measure_worker_value(pool, worker, tasks.tasks, options))
-        return PageReply(fields={"value": build_value_document(value, tasks, pool.name).to_json()})
+        if named:
+            value, note = self._runtime.run(measure_worker_value(pool, worker, tasks.tasks, options)), ""
+        else:
+            value, note = self._runtime.run(measure_in_time(pool, worker, tasks.tasks, options))
+        document = build_value_document(value, tasks, pool.name)
+        if note:
+            document = document.model_copy(update={"notes": [note, *document.notes]})
+        return PageReply(fields={"value": document.to_json()})
 
     def _describe(self, fields: Fields) -> PageReply:
         pool, worker = self._read(fields)

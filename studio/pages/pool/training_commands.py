@@ -5,12 +5,12 @@ from __future__ import annotations
 from pool_registry.errors import InvalidPool
 from studio.frame.commands import Command, Fields, PageReply, text
 from studio.pages.pool.orchestrator_list import list_orchestrators
-from studio.pages.train.commands import count_planned, submit
+from studio.pages.train.commands import submit
 from studio.pages.train.task_commands import parse_options
 from studio.pages.train.task_documents import build_book_document
 from studio.runtime import Runtime
 from trainer.pool_recipe import build_pool_recipe
-from trainer.tasks.practice.stored import make_and_save, open_task_book
+from trainer.tasks.practice.stored import count_planned, make_and_save, open_task_book
 from trainer.tasks.teachers import EXPLAIN_NO_PLANS
 
 

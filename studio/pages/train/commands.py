@@ -26,7 +26,7 @@ from trainer.evaluation.worker_value import REFERENCE_PLANS
 from trainer.pool_recipe import build_pool_recipe
 from trainer.recipe import Recipe, dump_recipe, list_presets, load_recipe, parse_recipe
 from trainer.recipe_schema import build_recipe_schema
-from trainer.tasks.practice.stored import SOURCE, open_task_book
+from trainer.tasks.practice.stored import SOURCE, count_planned
 
 FIRST = "cpu-first-steps"
 DEFAULT_TASKS = 70  # to learn from, of those that a job makes where there are none
@@ -172,12 +172,6 @@ def drop_foreign_title(recipe: Recipe) -> Recipe:
     if origin is None or ((any_pool or origin.pool == recipe.pool) and origin.stages == recipe.stages):
         return recipe
     return recipe.model_copy(update={"title": ""})
-
-
-def count_planned(pool: str) -> int:
-    """How many of a pool's own tasks to learn from have a reference plan."""
-    tasks = [row.task for row in open_task_book(pool).read() if row.task is not None]
-    return sum(task.ref.split == "train" and task.oracle_turn is not None for task in tasks)
 
 
 def parse_draft(fields: Fields) -> Recipe:

@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import Field
 
 from pool_registry.actions import JsonValue, as_text
+from pool_registry.calls.live_worker import LiveWorker
 from pool_registry.kinds import open_worker
 from pool_registry.pool import Pool
 from pool_registry.text import one_line, shorten
@@ -205,7 +206,7 @@ def list_exclusions(pool: Pool) -> list[WorkerExclusion]:
     everyone = frozenset(spec.name for spec in pool.enabled)
     exclusions = []
     for spec in pool.enabled:
-        worker = open_worker(spec)
+        worker = LiveWorker(spec, open_worker(spec))
         if reason := explain_exclusion(worker, frozenset()):
             may_be_allowed = not explain_exclusion(worker, everyone)
             exclusions.append(WorkerExclusion(name=spec.name, reason=reason, may_be_allowed=may_be_allowed))

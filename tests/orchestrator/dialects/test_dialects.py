@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from orchestrator.dialects import DIALECTS
 from orchestrator.dialects.base import MAX_TURN_CHARS, MAX_TURN_STEPS
-from orchestrator.dialects.tool_calls import _QUOTE
 from orchestrator.engine.events import TurnTaken, dump_event, load_event
-from orchestrator.plan import Step, Turn, escape
+from orchestrator.plan import WHOLE_QUOTE, Step, Turn, escape
 from tests.trust.trials import choose_trials, count_trials
 
 WORKERS = ["sql", "units", "solver"]
@@ -171,7 +170,7 @@ def test_tool_calls_read_back_what_they_write(made, answer):
     if made:
         assert read_back("tool_calls", Turn(made)).steps == made
     elif answer.strip() and "<" not in answer:
-        answer = answer.strip() if _QUOTE.fullmatch(answer.strip()) else escape(answer.strip().replace("$$", "$"))
+        answer = answer.strip() if WHOLE_QUOTE.fullmatch(answer.strip()) else escape(answer.strip().replace("$$", "$"))
         assert read_back("tool_calls", Turn(answer=answer)).answer == answer
 
 

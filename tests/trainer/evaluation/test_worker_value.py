@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from orchestrator.plan import Turn
 from pool_registry.actions import Action
 from pool_registry.calls.effect_free_pool import refuse_effects
 from pool_registry.calls.live_pool import live_pool
@@ -13,7 +14,8 @@ from pool_registry.errors import PoolNotFound
 from pool_registry.pool import Pool
 from tests.trainer.support.shop import build_shop, describe_worker
 from trainer.errors import UnknownTask
-from trainer.evaluation.worker_value import TOO_FEW, ValueOptions, measure_worker_value
+from trainer.evaluation import worker_value
+from trainer.evaluation.worker_value import TOO_FEW, ValueOptions, measure_in_time, measure_worker_value
 from trainer.tasks.sources.jsonl import TaskLine, make_task
 
 OPTIONS = ValueOptions("oracle", seconds=30)
@@ -87,3 +89,27 @@ def test_tools_that_may_have_effects_are_called_only_when_they_are_allowed(tmp_p
 
     refused = asyncio.run(call("order", {}))
     assert refused.error.code == "may_have_effects" and asyncio.run(call("calc", {"expression": "1 + 1"})).value == 2
+
+
+class SlowPolicy:
+    """Thinks for longer than there is time."""
+
+    name = "slow"
+
+    async def turn(self, _: object) -> Turn:
+        await asyncio.sleep(60)
+        return Turn(answer="too late")
+
+
+def test_an_orchestrator_that_is_too_slow_gives_way_to_the_reference_plans(monkeypatch):
+    make = worker_value.make_orchestrator
+    known = {"slow": lambda *_: SlowPolicy()}
+    monkeypatch.setattr(worker_value, "make_orchestrator", lambda name, *more: known.get(name, make)(name, *more))
+    value, note = asyncio.run(measure_in_time(POOL, "calc", make_sums(10), ValueOptions("slow", seconds=4)))
+    assert value.orchestrator == "oracle" and len(value.pairs) == 10 and value.enough
+    assert "slow did 0 of 10 tasks in 2 s" in note and "reference plans" in note
+
+
+def test_reference_plans_get_the_whole_time():
+    value, note = asyncio.run(measure_in_time(POOL, "calc", make_sums(10), OPTIONS))
+    assert (value.orchestrator, len(value.pairs), note) == ("oracle", 10, "")

@@ -7,15 +7,24 @@ that take nothing but numbers, so that nobody converts a number of customers int
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from orchestrator.plan import Step, renumber_step
+from orchestrator.plan import Step, references, renumber_step, select_field
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from trainer.tasks.practice.calls import KnownCall, call_twice, can_be_asked
-from trainer.tasks.practice.phrase import Phrase, ask_for, ask_for_both, ask_in_turn, describe_call, join_phrases
+from trainer.tasks.practice.phrase import (
+    Phrase,
+    ask_for,
+    ask_for_both,
+    ask_in_turn,
+    describe_call,
+    describe_field,
+    drop_switched_off,
+    join_phrases,
+)
 
 ADDERS = ("calculator",)  # kinds of workers that take an arithmetic expression
 SHAPES = {1: ("single",), 2: ("chain", "pair"), 3: ("chain", "pair", "sum"), 4: ("sum",)}
@@ -23,16 +32,24 @@ SHAPES = {1: ("single",), 2: ("chain", "pair"), 3: ("chain", "pair", "sum"), 4: 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A plan in the making: steps with ids from 1, what its last step returned, and the words that ask for that."""
+    """A plan in the making: steps with ids from 1, the value that it is for, and the words that ask for that. `path`
+    leads to the value in what the last step `returned`."""
 
     steps: tuple[Step, ...]
     value: JsonValue
     phrase: Phrase
+    path: str = ""
+    returned: JsonValue = None
     opening: Phrase | None = None  # an action that comes before, whose result the last one works on
 
     @property
     def last(self) -> int:
         return len(self.steps)
+
+    @property
+    def quote(self) -> str:
+        """The value as a later step or the answer quotes it."""
+        return f"${self.last}{self.path}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +80,16 @@ class Composer:
         """A task of so many steps; None where what was drawn does not fit together."""
         shape = self.random.choice(SHAPES[steps])
         if shape == "single":
-            return self._ask(self._draw_call())
+            part = self._draw_call()
+            return self._ask(part) if part is not None else None
         if shape == "chain":
-            part: Part | None = self._draw_call()
-            for _ in range(steps - 1):
-                part = await self._feed(part) if part is not None else None
+            part = await self._draw_part(steps)
             return self._ask(part) if part is not None else None
         first = await self._draw_part(steps - 1 - (shape == "sum"))
-        second = self._draw_call()
-        if first is None or first.opening is not None or first.phrase == second.phrase:
+        if first is None or first.opening is not None:
+            return None
+        second = self._draw_call(lambda call: _is_same_kind(call, first) if shape == "sum" else _goes_with(call, first))
+        if second is None or first.phrase == second.phrase:
             return None
         return await self._add(first, second) if shape == "sum" else self._pair(first, second)
 
@@ -81,13 +99,22 @@ class Composer:
             part = await self._feed(part) if part is not None else None
         return part
 
-    def _draw_call(self) -> Part:
-        call = self.random.choice(self.calls[self.random.choice(self._list_askable())])
-        phrase = Phrase(call.request) if call.request else self._describe(call.worker, call.arguments)
-        return Part((Step(1, call.worker, escape_dollars(call.arguments)),), call.value, phrase)
+    def _draw_call(self, fits: Callable[[KnownCall], bool] = lambda _: True) -> Part | None:
+        """A call alone, of those that fit; None where none does."""
+        fitting = {name: [call for call in self.calls[name] if fits(call)] for name in self._list_askable()}
+        workers = [name for name, calls in fitting.items() if calls]
+        if not workers:
+            return None
+        call = self.random.choice(fitting[self.random.choice(workers)])
+        phrase = Phrase(call.request) if call.request else self._describe(call, call.arguments)
+        return Part(
+            (Step(1, call.worker, escape_dollars(call.arguments)),), call.value, phrase, call.path, call.returned
+        )
 
-    def _describe(self, worker: str, arguments: Mapping[str, JsonValue]) -> Phrase:
-        return describe_call(self.pool.workers[worker].spec.description, arguments)
+    def _describe(self, call: KnownCall, arguments: Mapping[str, JsonValue]) -> Phrase:
+        worker = self.pool.workers[call.worker]
+        phrase = describe_call(drop_switched_off(worker.spec.description, _list_rules(worker)), arguments)
+        return describe_field(phrase, call.path)
 
     async def _feed(self, part: Part) -> Part | None:
         """A call that takes the part's value in the place of one of its arguments; None where none does."""
@@ -97,15 +124,19 @@ class Composer:
         for call, name in self._list_inputs(part.value):
             if call.worker in called:
                 continue
-            arguments = {**call.arguments, name: part.value}
-            value = await self._try(call.worker, arguments)
-            if can_be_asked(value) and as_text(value) not in (as_text(part.value), as_text(call.value)):
-                quoted = {**escape_dollars(call.arguments), name: f"${part.last}"}
+            literals = {**call.arguments, **_share_arguments(call, part)}
+            arguments = {**literals, name: part.value}
+            returned = await self._try(call.worker, arguments)
+            value, missing = select_field(returned, call.path)
+            if returned == part.returned:
+                continue  # the first step would have been enough
+            if not missing and can_be_asked(value) and as_text(value) not in (as_text(part.value), as_text(call.value)):
+                quoted = {**escape_dollars(literals), name: part.quote}
                 step = Step(part.last + 1, call.worker, quoted, (part.last,))
                 inner = "the result" if part.phrase.is_action else part.phrase.text
-                phrase = self._describe(call.worker, {**call.arguments, name: inner})
+                phrase = self._describe(call, {**literals, name: inner})
                 opening = part.phrase if part.phrase.is_action else part.opening
-                return Part((*part.steps, step), value, phrase, opening)
+                return Part((*part.steps, step), value, phrase, call.path, returned, opening)
         return None
 
     def _list_inputs(self, value: JsonValue) -> list[tuple[KnownCall, str]]:
@@ -140,24 +171,43 @@ class Composer:
         if not can_be_asked(value):
             return None
         steps, places = _join(first, second)
-        quoted = template.format(*(f"${place}" for place in places))
+        quoted = template.format(f"${places[0]}{first.path}", f"${places[1]}{second.path}")
         steps = (*steps, Step(len(steps) + 1, adder.spec.name, {name: quoted}, places))
         query = join_phrases(operation, first.phrase, second.phrase, self.random)
         return Draft(query, steps, f"${len(steps)}", (value,))
 
     def _pair(self, first: Part, second: Part) -> Draft | None:
-        if isinstance(first.value, list) or isinstance(second.value, list):
-            return None
+        if isinstance(first.value, list | bool) or isinstance(second.value, list | bool):
+            return None  # two lists in one answer run together, and two truths are easily guessed
         steps, (one, other) = _join(first, second)
         query = ask_for_both(first.phrase, second.phrase, self.random)
-        return Draft(query, steps, f"${one} and ${other}", (first.value, second.value))
+        answer = f"${one}{first.path} and ${other}{second.path}"
+        return Draft(query, steps, answer, (first.value, second.value))
 
     def _ask(self, part: Part) -> Draft:
         if part.opening is not None:
             query = ask_in_turn(part.opening, part.phrase, self.random)
         else:
             query = ask_for(part.phrase, self.random)
-        return Draft(query, part.steps, f"${part.last}", (part.value,))
+        return Draft(query, part.steps, part.quote, (part.value,))
+
+
+def _share_arguments(call: KnownCall, part: Part) -> dict[str, JsonValue]:
+    """The arguments that a call takes over from the last step of a part: one country for both."""
+    last = part.steps[-1].arguments
+    return {name: last[name] for name in call.arguments if name in last and not references(last[name])}
+
+
+def _is_same_kind(call: KnownCall, part: Part) -> bool:
+    """Whether a call gives the same kind of number as a part: nobody adds a depth to a fee."""
+    return call.worker == part.steps[-1].worker and call.path == part.path and not call.request
+
+
+def _goes_with(call: KnownCall, part: Part) -> bool:
+    """Whether a call is about what a part is about, or asks the same about something else."""
+    given = {as_text(value) for step in part.steps for value in step.arguments.values()}
+    same = bool(given.intersection(map(as_text, call.arguments.values())))
+    return same or _is_same_kind(call, part)
 
 
 def _join(first: Part, second: Part) -> tuple[tuple[Step, ...], tuple[int, int]]:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from itertools import islice, product
 from random import Random
+from types import MappingProxyType
 
+import yaml
+
+from assets import asset
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LiveWorker
+from pool_registry.strict_model import FrozenModel
 
 MAX_OPTIONS = 24  # of one parameter
 MAX_COMBINATIONS = 2000
@@ -19,11 +25,16 @@ _WORD = re.compile(r"[^\W_]\w*(?:[-_][\w]+)*")
 
 
 def guess_arguments(
-    worker: LiveWorker, values: Sequence[JsonValue], count: int, random: Random
+    worker: LiveWorker,
+    values: Sequence[JsonValue],
+    count: int,
+    random: Random,
+    named: Mapping[str, Sequence[JsonValue]] = MappingProxyType({}),
 ) -> list[dict[str, JsonValue]]:
     """Guess at most `count` sets of arguments with all required parameters; none where one has no option.
 
-    `values` are what the parameters may take that name no options of their own.
+    `values` are what the parameters may take that name no options of their own; those that fields of the parameter's
+    name had elsewhere (`named`) come in their place.
     """
     schema = worker.parameters
     properties = schema.get("properties")
@@ -31,8 +42,12 @@ def guess_arguments(
         return []
     required = schema.get("required")
     names = [name for name in properties if isinstance(required, list | tuple) and name in required]
-    description = worker.spec.description if len(names) == 1 else ""
-    options = [list_options(properties[name], description, values) for name in names]
+    whole = worker.spec.description
+    hints = [whole if len(names) == 1 else find_parameter_hint(whole, name) for name in names]
+    options = [
+        list_options(properties[name], f"{name}: {hint}", named.get(name.casefold(), values))
+        for name, hint in zip(names, hints, strict=True)
+    ]
     if not names or not all(options):
         return []
     for choices in options:
@@ -43,7 +58,8 @@ def guess_arguments(
 
 
 def list_options(rule: JsonValue, description: str, values: Sequence[JsonValue]) -> list[JsonValue]:
-    """What a parameter may be: its choices, else its examples, else `values` of its type."""
+    """What a parameter may be: its choices, else its examples and what parameters of its kind usually take, else
+    `values` of its type. `description` is what is said of it besides its schema."""
     if not isinstance(rule, Mapping):
         return []
     if "const" in rule:
@@ -57,10 +73,44 @@ def list_options(rule: JsonValue, description: str, values: Sequence[JsonValue])
     shown: list[JsonValue] = list(examples) if isinstance(examples, list | tuple) else []
     if "default" in rule:
         shown.append(rule["default"])
+    about = f"{rule.get('description', '')} {description}"
+    shown += list_usual_values(str(rule.get("format", "")), about)
     if kind in ("integer", "number"):
         return _list_numbers(rule, kind == "integer", shown, values)
-    texts = [*shown, *list_quoted(f"{rule.get('description', '')} {description}")]
+    texts = [*shown, *list_quoted(about)]
     return _keep_distinct([*texts, *(value for value in values if isinstance(value, str))] if kind == "string" else [])
+
+
+class UsualValues(FrozenModel):
+    """One entry of assets/tasks/practice_values.yaml."""
+
+    format: str = ""
+    words: str
+    values: tuple[str | int | float, ...]
+
+
+@cache
+def load_usual_values() -> tuple[UsualValues, ...]:
+    entries = yaml.safe_load(asset("tasks/practice_values.yaml").read_text(encoding="utf-8"))
+    return tuple(map(UsualValues.model_validate, entries))
+
+
+def list_usual_values(form: str, about: str) -> list[JsonValue]:
+    """What parameters of a well-known kind take, such as dates and country codes."""
+    for entry in load_usual_values():
+        if (form and form == entry.format) or re.search(entry.words, about, re.IGNORECASE):
+            return list(entry.values)
+    return []
+
+
+def find_parameter_hint(description: str, name: str) -> str:
+    """What a docstring says of one parameter: the lines of its entry, up to that of the next one."""
+    entry = re.search(
+        rf"^[ \t]*`?{re.escape(name)}`?(?: \([^)\n]*\))?:(.*(?:\n(?![ \t]*`?\w+`?(?: \([^)\n]*\))?:).+)*)",
+        description,
+        re.M,
+    )
+    return " ".join(entry[1].split()) if entry else ""
 
 
 def _list_numbers(

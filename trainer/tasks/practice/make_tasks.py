@@ -90,7 +90,8 @@ async def make_practice_tasks(pool: LivePool, options: PracticeOptions) -> Pract
     checked = ""
     if checker:
         lines, checked = await _keep_solved(lines, checker, options.tries, pool)
-    return PracticeTasks(tuple(lines), {name: len(calls) for name, calls in book.calls.items()}, book.reasons, checked)
+    counts = {name: len({call.key for call in calls}) for name, calls in book.calls.items()}
+    return PracticeTasks(tuple(lines), counts, book.reasons, checked)
 
 
 def _choose_checker(pool: LivePool, options: PracticeOptions) -> str:
@@ -120,14 +121,14 @@ def part_calls(calls: Mapping[str, Sequence[KnownCall]], seed: int) -> dict[str,
     """The calls of every split by worker. A worker with three calls or more is in every split, each with other ones."""
     parted: dict[str, dict[str, list[KnownCall]]] = {split: {} for split in SHARES}
     for name, worker_calls in calls.items():
-        order = list(worker_calls)
+        order = list({call.key: call for call in worker_calls})
         make_random(f"practice/split/{seed}/{name}").shuffle(order)
         tested = max(1, round(len(order) * SHARES["test"])) if len(order) > 1 else 0
         checked = max(1, round(len(order) * SHARES["validation"])) if len(order) > 2 else 0
         ends = {"test": (0, tested), "validation": (tested, tested + checked), "train": (tested + checked, len(order))}
         for split, (start, end) in ends.items():
-            if order[start:end]:
-                parted[split][name] = order[start:end]
+            if keys := set(order[start:end]):
+                parted[split][name] = [call for call in worker_calls if call.key in keys]
     return parted
 
 
@@ -139,10 +140,10 @@ async def _draw_drafts(composer: Composer, count: int, options: PracticeOptions)
         if len(drafts) >= count:
             break
         draft = await composer.draw(composer.random.choice(choices))
-        if draft is None or normalize_query(draft.query) in drafts or gives_away(draft):
-            continue
+        if draft is None or (key := _write_plan(draft)) in drafts or gives_away(draft):
+            continue  # the same plan in other words is no other task
         if await runs_right(draft, composer.pool):
-            drafts[normalize_query(draft.query)] = draft
+            drafts[key] = draft
     return list(drafts.values())
 
 
@@ -162,15 +163,24 @@ async def runs_right(draft: Draft, pool: LivePool) -> bool:
 
 
 def _make_line(query: str, draft: Draft, split: str) -> TaskLine:
-    plan = json.loads(PlanDialect().format(Turn(draft.steps, draft.answer), ()))
-    answer: JsonValue = list(draft.values)
+    plan = json.loads(_write_plan(draft))
+    answer: JsonValue = [_trim(value) for value in draft.values]
     kind = "states_all"
     if len(draft.values) == 1:
-        answer = draft.values[0]
+        answer = _trim(draft.values[0])
         number = isinstance(answer, int | float) and not isinstance(answer, bool)
         kind = "number" if number else "set" if isinstance(answer, list) else "exact"
     fields = {"query": query, "answer": answer, "verifier": kind, "split": split, "plan": plan}
     return TaskLine.model_validate(fields)
+
+
+def _write_plan(draft: Draft) -> str:
+    return PlanDialect().format(Turn(draft.steps, draft.answer), ())
+
+
+def _trim(value: JsonValue) -> JsonValue:
+    """A number without what binary arithmetic leaves at its end: 2.1 for 2.1000000000000005."""
+    return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
 def _explain_none(book: CallBook) -> str:

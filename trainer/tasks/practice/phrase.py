@@ -7,7 +7,7 @@ the queries into better words (rewrite.py).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from random import Random
@@ -21,6 +21,18 @@ from pool_registry.strict_model import FrozenModel
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _ASIDE = re.compile(r"\s*\([^)]*\)|\s*[:;].*|\s*,? (?:e\.g\.|such as|for example)\b.*")
+_PATH_NAME = re.compile(r"\.(\w+)")
+_PARAGRAPH = re.compile(r"\n\s*\n")
+_PLURAL = re.compile(r"the (?:(?!(?:of|on|in|at|for|with) )[\w-]+ )*[\w-]*[^s\W]s (?:of|on|in|at|for|with) ")
+_SECOND_WISH = re.compile(
+    r" and (?:list|return|show|give|get|report)s? .*?(?= (?:between|for|of|in|on|from|with|by)\b|$)"
+)
+_RANGE = re.compile(r"\bbetween (?:two|the|these|both) [\w-]+")
+_REPEATED = re.compile(r"( (?:in|on|for) \S+)\1(?!\S)")
+_SEARCH_BY = re.compile(r"^(?:search|find|look ?up|filter|query)(?:es|s)? by ", re.IGNORECASE)
+_BY = re.compile(r"\bby\b")
+_MOMENT = re.compile(r"\b(?:current|currently|now|today|today's|latest|live|real-time)\b", re.IGNORECASE)
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ARTICLE = r"(?:an?|one|the|some|this|that|any|each|every|its)\s+(?:given\s+)?"
 
 
@@ -35,6 +47,10 @@ class PracticeWords(FrozenModel):
     sequence: tuple[str, ...] = Field(min_length=1)
     returning: tuple[str, ...]
     doing: Mapping[str, str]
+    envelopes: tuple[str, ...]
+    determiners: tuple[str, ...]
+    counted: tuple[str, ...]
+    links: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,29 +68,103 @@ def load_words() -> PracticeWords:
 
 def describe_call(description: str, arguments: Mapping[str, JsonValue]) -> Phrase:
     """What a call of a worker with this description asks for. An argument that is text may be a phrase itself."""
-    sentence = _ASIDE.sub("", _SENTENCE.split(" ".join(description.split()), maxsplit=1)[0]).rstrip(".!? ")
-    phrase = _strip_head(sentence)
-    text, rest = phrase.text, []
+    phrase = _strip_head(_first_sentence(description))
+    text, placed = _put_in_range(phrase.text, arguments)
+    rest = []
     for name, value in arguments.items():
-        replaced = _put_in(text, name, as_text(value))
+        if name in placed:
+            continue
+        replaced = _put_in(text, name, _count(name, as_text(value)))
         if replaced is None:
             rest.append((name, as_text(value)))
         text = replaced or text
-    return Phrase(f"{text}{_append(rest)}", phrase.is_action)
+    return Phrase(_REPEATED.sub(r"\1", f"{text}{_append(text, rest)}"), phrase.is_action)
+
+
+def drop_switched_off(description: str, parameters: Mapping[str, Mapping[str, JsonValue]]) -> str:
+    """The description without what holds only where an optional switch is on: "on/after (inclusive) or strictly after"
+    means "strictly after" where `inclusive` is false by default."""
+    text = description
+    for name, rule in parameters.items():
+        if rule.get("type") == "boolean" and rule.get("default") is False:
+            text = re.sub(rf"\S+ \({re.escape(name)}\) or ", "", text)
+    return text
+
+
+def describe_field(phrase: Phrase, path: str) -> Phrase:
+    """What asks for one field of what a call returns: "the population of the country with code DE". Where the words
+    name the field already, they stay, without a second wish ("and list the holidays")."""
+    names = _list_names(path)
+    if not names:
+        return phrase
+    alone = _SECOND_WISH.sub("", phrase.text)
+    if _names_field(alone, names[-1]):
+        return Phrase(alone, phrase.is_action)
+    parents = [name for name in names[:-1] if name not in load_words().envelopes][-1:]
+    words = " ".join([names[-1], "name"] if parents == ["name"] else [*parents, names[-1]])
+    text = f"{phrase.text} and give the {words}" if phrase.is_action else f"the {words} of {phrase.text}"
+    return Phrase(text, phrase.is_action)
+
+
+def list_asked_paths(description: str, fields: Mapping[str, Sequence[JsonValue]]) -> set[str]:
+    """The paths of the fields that a person asks for, of what the calls of a worker return: where the description
+    names some, those alone ("Returns the next business day"), else all but those that are true or false."""
+    sentence = _first_sentence(description)
+    named = {path for path in fields if path and _names_field(sentence, _list_names(path)[-1])}
+    if named:
+        return named | ({""} & fields.keys())
+    return {path for path, values in fields.items() if not path or not all(isinstance(value, bool) for value in values)}
+
+
+def changes_with_time(description: str) -> bool:
+    """Whether a description says that the answers are those of the moment: a task's answer would be wrong tomorrow."""
+    return bool(_MOMENT.search(_first_sentence(description)))
+
+
+def _first_sentence(description: str) -> str:
+    """What a description says first, without asides."""
+    opening = _PARAGRAPH.split(description.strip(), maxsplit=1)[0]
+    return _ASIDE.sub("", _SENTENCE.split(" ".join(opening.split()), maxsplit=1)[0]).rstrip(".!? ")
+
+
+def _list_names(path: str) -> list[str]:
+    """The names in a path, in words."""
+    return [_to_words(name) for name in _PATH_NAME.findall(path)]
+
+
+def _to_words(name: str) -> str:
+    """A field's name in words: `business_days`, `businessDays` and `business-days` are "business days"."""
+    spaced = _HUMP.sub(" ", name.replace("_", " "))
+    return " ".join(word if word.isupper() else word.lower() for word in spaced.split())
+
+
+def _names_field(text: str, words: str) -> bool:
+    """Whether a text has all the words of a field's name, in the plural or not."""
+    stems = {word.rstrip("s") for word in re.findall(r"\w+", text.casefold())}
+    return all(word.casefold().rstrip("s") in stems for word in words.split())
 
 
 def _strip_head(sentence: str) -> Phrase:
     """The sentence as a thing or an action: "Returns the price" is about "the price", "Converts ..." is an action."""
     words = load_words()
+    sentence = _SEARCH_BY.sub("Find the entry by ", sentence)
     lowered = sentence.casefold()
     for head in sorted(words.returning, key=len, reverse=True):
         if lowered.startswith(f"{head} "):
-            return Phrase(_begin_small(sentence[len(head) + 1 :]))
+            return Phrase(_add_article(_begin_small(sentence[len(head) + 1 :])))
     first, _, rest = sentence.partition(" ")
     action = words.doing.get(first.casefold())
     if action is not None or first.casefold() in words.doing.values():
         return Phrase(f"{action or first.casefold()} {rest}", True)
     return Phrase(_begin_small(sentence))
+
+
+def _add_article(text: str) -> str:
+    """What is returned as a thing: "country by code" is "the country by code"."""
+    first, _, rest = text.partition(" ")
+    if first in ("a", "an") and _BY.search(rest):
+        return f"the {rest}"
+    return text if first.casefold() in load_words().determiners or first[:1].isupper() else f"the {text}"
 
 
 def _begin_small(text: str) -> str:
@@ -90,22 +180,58 @@ def _lower(text: str) -> str:
 def _put_in(text: str, name: str, value: str) -> str | None:
     """The text with a value in the place of the words that stand for it: "an item" for the parameter `item`."""
     words = re.escape(name.replace("_", " ")).replace(r"\ ", "[ _-]")
-    pattern = re.compile(rf"\b{_ARTICLE}{words}\b", re.IGNORECASE)
+    identified = re.search(rf"\bby (?:{_ARTICLE})?((?:[\w-]+ ){{0,3}}{words}(?: [\w-]+){{0,2}})$", text, re.IGNORECASE)
+    if identified:
+        return f"{text[: identified.start()]}with {identified[1]} {value}"
+    pattern = re.compile(rf"\b{_ARTICLE}`?{words}`?(?!\w)|`{words}`", re.IGNORECASE)
     return pattern.sub(lambda _: value, text, count=1) if pattern.search(text) else None
 
 
-def _append(rest: list[tuple[str, str]]) -> str:
-    """The arguments that have no place in the words."""
-    if len(rest) == 1:
-        return f" for {rest[0][1]}"
-    pairs = [f"{name.replace('_', ' ')} {value}" for name, value in rest]
-    return f" ({', '.join(pairs)})" if pairs else ""
+def _put_in_range(text: str, arguments: Mapping[str, JsonValue]) -> tuple[str, set[str]]:
+    """The text with the ends of a range in the place of the words for it, and the names of the arguments that are its
+    ends: "between two dates" is "from ... to ..."."""
+    ends = {_find_link(name).split(" ")[0]: name for name in arguments}
+    if not ({"from", "to"} <= ends.keys() and _RANGE.search(text)):
+        return text, set()
+    low, high = ends["from"], ends["to"]
+    written = f"from {as_text(arguments[low])} to {as_text(arguments[high])}"
+    return _RANGE.sub(lambda _: written, text, count=1), {low, high}
+
+
+def _count(name: str, value: str) -> str:
+    """A number that says nothing alone with its name: month 3."""
+    return f"{name} {value}" if name in load_words().counted and value.isdigit() else value
+
+
+def _find_link(name: str) -> str:
+    """The words that join an argument of this name to a request, "in {v}" for a country; "" where none are known."""
+    words = name.replace("_", " ").casefold()
+    links = load_words().links
+    return next((link for end, link in links.items() if words == end or words.endswith(f" {end}")), "")
+
+
+def _append(text: str, rest: Sequence[tuple[str, str]]) -> str:
+    """The arguments that have no place in the words of a text, but for those that it names already: one country for a
+    call and for what it is fed with."""
+    rest = [
+        (name, value) for name, value in rest if not re.search(rf"\b(?:in|for|with code) {re.escape(value)}\b", text)
+    ]
+    links = [_find_link(name).replace("{v}", value) for name, value in rest]
+    others = [pair for pair, link in zip(rest, links, strict=True) if not link]
+    if len(others) == 1:
+        links.insert(0, f"for {others[0][1]}")
+    pairs = [f"{name.replace('_', ' ')} {value}" for name, value in others]
+    named = f" ({', '.join(pairs)})" if len(pairs) > 1 else ""
+    return "".join(f" {words}" for words in links if words) + named
 
 
 def ask_for(phrase: Phrase, random: Random) -> str:
     """A query for one thing."""
     words = load_words()
-    return _fill(random.choice(words.verb if phrase.is_action else words.noun), phrase.text)
+    frame = random.choice(words.verb if phrase.is_action else words.noun)
+    if _PLURAL.match(phrase.text):
+        frame = frame.replace("What is", "What are")
+    return _fill(frame, phrase.text)
 
 
 def ask_for_both(first: Phrase, second: Phrase, random: Random) -> str:

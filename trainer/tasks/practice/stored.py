@@ -83,6 +83,11 @@ def open_task_book(pool: str) -> TaskBook:
     return TaskBook(find_practice_file(pool))
 
 
+def count_planned(pool: str) -> int:
+    """How many of a pool's own tasks to learn from have a reference plan."""
+    return sum(task.ref.split == "train" and task.oracle_turn is not None for task in list_own_tasks(pool))
+
+
 def make_missing_tasks(sources: Iterable[str], store: Store) -> None:
     """Make the practice tasks that a recipe's sources name and that are not there. Raises UnusableTasks."""
     for source in dict.fromkeys(sources):

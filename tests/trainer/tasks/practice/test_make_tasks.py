@@ -47,6 +47,18 @@ class Dice(Census):
         return Reply(Census.calls)
 
 
+class Register(Census):
+    """Returns a record of a city: a name, a table inside, a link, what it was asked for, and the number of calls."""
+
+    cacheable = True
+
+    async def call(self, call: Call) -> Reply:
+        city = call.text("city")
+        Census.calls += 1
+        record: JsonValue = {"mayor": f"M. {city[::-1]}", "size": {"people": CITIES[city]}, "city": city}
+        return Reply([{**record, "link": f"https://x.org/{city}", "served": Census.calls}])  # type: ignore[dict-item]
+
+
 class Writer(Worker):
     """An agent that rewords every other request, and answers the others with a question of its own."""
 
@@ -63,7 +75,7 @@ class Writer(Worker):
 @pytest.fixture(autouse=True)
 def kinds():
     Census.calls = Writer.calls = 0
-    made = {"census": Census, "dice": Dice, "writer": Writer}
+    made = {"census": Census, "dice": Dice, "writer": Writer, "register": Register}
     for name, kind in made.items():
         add_kind(name, kind)
     yield
@@ -145,6 +157,32 @@ def test_answers_that_change_and_answers_that_are_always_the_same_are_left_out(t
     pool = Pool(name="dice", workers=(describe_worker("dice", "dice", "Rolls the dice of a city."),))
     with pytest.raises(UnusableTasks, match="dice: no call of it gave an answer"):
         make(pool, count=5, allowed=frozenset({"dice"}))
+
+
+def test_tasks_ask_for_fields_of_objects_and_feed_them_to_other_workers(shop):
+    register = describe_worker("register", "register", "Returns the record of a city.")
+    lines = make(shop.model_copy(update={"workers": (*shop.workers, register)}), count=80).lines
+    mine = [line for line in lines if line.plan["steps"][-1]["worker"] == "register"]
+    answers = {line.plan["answer"] for line in mine}
+    assert {"$1[0].mayor", "$1[0].size.people", "$2[0].mayor"} <= answers, answers
+    assert not [answer for answer in answers if "link" in answer or "served" in answer or answer.endswith(".city")]
+    queries = [line.query for line in mine]
+    assert any("the mayor of the record of Lisbon" in query for query in queries), queries
+    assert any("the size people of the record of the city of Firm" in query for query in queries), queries
+
+
+def test_no_plan_is_asked_twice_in_other_words(shop):
+    plans = [json.dumps(line.plan) for line in make(shop, count=100, allowed=frozenset({"census"})).lines]
+    assert len(plans) == len(set(plans))
+
+
+def test_sums_add_numbers_of_the_same_kind(shop):
+    lines = make(shop, count=100, allowed=frozenset({"census"})).lines
+    sums = [line.plan["steps"] for line in lines if line.plan["steps"][-1]["worker"] == "calc"]
+    assert sums
+    for *_, last in (steps for steps in sums):
+        added = {steps[k - 1]["worker"] for steps in sums if steps[-1] == last for k in last["access"]}
+        assert len(added) == 1, sums
 
 
 def test_recorded_calls_are_used_where_nothing_else_is_known(tmp_path):
