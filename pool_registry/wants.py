@@ -37,6 +37,8 @@ def list_wants(spec: WorkerSpec) -> list[str]:
     sentences += [f"reaches {origin}, on this machine or in its network" for origin in origins if _is_own(origin)]
     if any(name == "allow_private" and value is True for name, value in _fields(spec.config)):
         sentences.append("may reach private addresses: this machine's network")
+    if any(name == "network" and value is True for name, value in _fields(spec.config)):
+        sentences.append("may reach any address from the sandbox, this machine's own too")
     for inner in worker.inner_workers(config):
         sentences += list_wants(inner)
     return list(dict.fromkeys(sentences))

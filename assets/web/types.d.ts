@@ -1771,6 +1771,8 @@ export interface WorkerCard {
   /** What a call starts on this machine outside the sandbox. */
   runs_program: string;
   isolated: boolean;
+  /** What a Python function may reach in the sandbox; empty for all others. */
+  permissions: string;
   light: WorkerHealth;
   calls: number;
   success: number | null;

@@ -15,7 +15,7 @@ from typing import Any
 
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.imports import Offer, worker_name
-from pool_registry.processes.function_process import Target, parse, start_process
+from pool_registry.processes.function_process import FunctionPermissions, Target, parse, start_process
 from pool_registry.schemas.argument_schema import schema_problem, without_wording
 from pool_registry.worker import WorkerSpec
 
@@ -23,28 +23,29 @@ LOAD_S = 60.0
 MAX_DESCRIPTION = 2000
 
 
-async def list_functions(target: str, python: str = "") -> list[Offer]:
-    """Return one offer per function. Imports the file or module in a process that ends afterwards.
+async def list_functions(target: str, python: str = "", permissions: FunctionPermissions | None = None) -> list[Offer]:
+    """Return one offer per function. Imports the file or module in a process that ends afterwards: in the sandbox where
+    there are `permissions`, which the workers keep.
 
     Raises InvalidPool when there is nothing to load or its code fails.
     """
     place = parse(target)
     if place.file and not await asyncio.to_thread(Path(place.file).is_file):
         raise InvalidPool([("target", f"there is no file {place.file}")])
-    described = await _describe(place, python)
+    described = await _describe(place, python, permissions)
     if not described:
         raise InvalidPool([("target", f"{place} has no public function; write one without _ before its name")])
     results: list[Offer] = []
     for function in described:
         name = worker_name(function["name"], [offer.spec.name for offer in results])
-        results.append(_offer(place, function, name, python))
+        results.append(_offer(place, function, name, python, permissions))
     return results
 
 
-async def _describe(place: Target, python: str) -> list[Mapping[str, Any]]:
+async def _describe(place: Target, python: str, permissions: FunctionPermissions | None) -> list[Mapping[str, Any]]:
     try:
         async with asyncio.timeout(LOAD_S):
-            process = await start_process(place, python)
+            process = await start_process(place, python, permissions)
     except TimeoutError:
         raise InvalidPool([("target", f"{place} did not load within {LOAD_S:g} s")]) from None
     except WorkerFault as fault:
@@ -55,7 +56,9 @@ async def _describe(place: Target, python: str) -> list[Mapping[str, Any]]:
         await process.end()
 
 
-def _offer(place: Target, function: Mapping[str, Any], name: str, python: str) -> Offer:
+def _offer(
+    place: Target, function: Mapping[str, Any], name: str, python: str, permissions: FunctionPermissions | None
+) -> Offer:
     description, arguments = _docstring(function["doc"])
     schema = function.get("schema") or {}
     parameters = _with_descriptions(without_wording(schema, words=("title",)), arguments)
@@ -64,6 +67,8 @@ def _offer(place: Target, function: Mapping[str, Any], name: str, python: str) -
     config: dict[str, Any] = {"target": str(target), "parameters": {} if problem else parameters}
     if python:
         config["python"] = python
+    if permissions is not None:
+        config["permissions"] = permissions.model_dump()
     spec = WorkerSpec(
         name=name,
         kind="function",

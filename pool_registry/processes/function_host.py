@@ -1,8 +1,9 @@
 """Runs in the process of a function: loads a person's file or module, lists its functions, calls them.
 
 Started as a script by function_process.py. Requests come as JSON lines on standard input, answers go as JSON lines to
-what was standard output; whatever the person's code prints goes to standard error, so that it cannot be taken
-for an answer. Imports nothing of ours and little else than pydantic: it may run in another interpreter.
+what was standard output; whatever the person's code prints goes to standard error, so that it cannot be taken for an
+answer. With permissions it enters the sandbox before it loads anything (function_jail.py). Imports little else than
+pydantic: it may run in another interpreter.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import inspect
 import json
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
@@ -31,6 +32,10 @@ MAX_REPLY_CHARS = 8_000_000
 HINT = "use str, int, float, bool, list, dict, Literal, an Enum, a dataclass or a pydantic model"
 
 
+class NoSandbox(Exception):
+    """The process could not be locked in; nothing was loaded."""
+
+
 def main() -> None:
     """Answer requests until standard input ends."""
     requests, replies = _take_streams()
@@ -40,9 +45,14 @@ def main() -> None:
             request = json.loads(line)
             try:
                 if "load" in request:
+                    if request["permissions"] is not None:
+                        runner.get_loop()  # it needs sockets of its own
+                        _lock_in(request["load"], request["permissions"])
                     reply = _load(request["load"], functions)
                 else:
                     reply = _call(functions[request["call"]], request["arguments"], runner)
+            except NoSandbox as error:
+                reply = {"error": "sandbox_failed", "message": str(error)}
             except BaseException as error:  # noqa: BLE001  a person's code may raise anything, SystemExit too
                 reply = {"error": "function_raised", "message": _describe_error(error)}
             text = json.dumps(reply)
@@ -60,6 +70,23 @@ def _take_streams() -> tuple[TextIO, TextIO]:
     os.dup2(null, 0)
     os.dup2(2, 1)
     return requests, replies
+
+
+def _lock_in(target: dict[str, str], permissions: Mapping[str, Any]) -> None:
+    """Enter the sandbox, and end when there is none: no line of the person's code is read outside."""
+    here = str(Path(__file__).parent)
+    sys.path.insert(0, here)
+    try:
+        import function_jail  # type: ignore[import-not-found]  # a script's neighbour
+
+        function_jail.lock_in(target, permissions)
+    except (OSError, KeyError, ImportError) as error:
+        raise NoSandbox(
+            f"this machine has no sandbox for functions ({type(error).__name__}: {error}); "
+            "an owner can let it run as you"
+        ) from error
+    finally:
+        sys.path.remove(here)
 
 
 def _load(target: dict[str, str], functions: dict[str, Callable[..., Any]]) -> dict[str, Any]:

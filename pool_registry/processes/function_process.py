@@ -11,15 +11,42 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field, field_serializer, field_validator
+
 from pool_registry.actions import JsonValue, clean_text
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
 from pool_registry.processes.child_process import Child, start
 from pool_registry.secrets import redact
+from pool_registry.strict_model import StrictModel
 
 HOST = Path(__file__).with_name("function_host.py")
 MAX_REPLY_BYTES = 32 * 2**20  # more than function_host.py's limit in characters ever takes
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "OMP_NUM_THREADS", "SYSTEMROOT")  # into the sandbox
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _FUNCTION = re.compile(r"[A-Za-z_]\w*")
+
+
+class FunctionPermissions(StrictModel):
+    """What a function in the sandbox may reach beside Python, its packages and its own code."""
+
+    network: bool = Field(default=False, description="Any address, also this machine's own.")
+    read: tuple[Path, ...] = Field(default=(), max_length=20, description="Files and folders that it may read.")
+    write: tuple[Path, ...] = Field(default=(), max_length=20, description="Folders that it may change.")
+
+    @field_validator("read", "write")
+    @classmethod
+    def _are_absolute(cls, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+        return tuple(path.expanduser().absolute() for path in paths)
+
+    @field_serializer("read", "write")
+    def _as_text(self, paths: tuple[Path, ...]) -> list[str]:
+        return [str(path) for path in paths]
+
+    def describe(self) -> str:
+        """What it may reach, in a few words."""
+        parts = ["the network" if self.network else "no network"]
+        parts += [f"reads {path}" for path in self.read] + [f"changes {path}" for path in self.write]
+        return ", ".join(parts if self.read or self.write else [*parts, "no files of yours"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +79,9 @@ def parse(target: str) -> Target:
 class FunctionProcess:
     """One process with the functions of one target. One call at a time."""
 
-    def __init__(self, child: Child, target: Target) -> None:
+    def __init__(self, child: Child, target: Target, permissions: FunctionPermissions | None = None) -> None:
         self._child = child
+        self._permissions = permissions
         self._target = target
         self._stamp: tuple[str, int, int] | None = None
         self.functions: list[Mapping[str, Any]] = []
@@ -73,7 +101,9 @@ class FunctionProcess:
         target = {"file": self._target.file} if self._target.file else {"module": self._target.module}
         if self._target.file:
             self._stamp = _stamp(self._target.file)  # before it is read: a later edit is noticed
-        reply = await self._ask({"load": {**target, "function": self._target.function}})
+        permissions = self._permissions.model_dump() if self._permissions is not None else None
+        request = {"load": {**target, "function": self._target.function}, "permissions": permissions}
+        reply = await self._ask(request)
         self.functions = reply["functions"]
         if self._stamp is None and reply["file"]:
             self._stamp = _stamp(reply["file"])
@@ -102,13 +132,19 @@ class FunctionProcess:
         raise BadCall(message) if reply["error"] == "bad_arguments" else WorkerFault(str(reply["error"]), message)
 
 
-async def start_process(target: Target, python: str = "") -> FunctionProcess:
+async def start_process(
+    target: Target, python: str = "", permissions: FunctionPermissions | None = None
+) -> FunctionProcess:
     """Start a process and load `target`, with this interpreter or another. Raises WorkerFault.
 
-    The person's code gets the studio's environment: it is theirs, and may need their keys.
+    With permissions it runs in the sandbox and sees nothing of the studio's environment. Without, it runs as the person
+    who started the studio, with their environment: it is theirs, and may need their keys.
     """
-    child = await start([python or sys.executable, str(HOST)], os.environ, limit=MAX_REPLY_BYTES)
-    process = FunctionProcess(child, target)
+    environment = (
+        os.environ if permissions is None else {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    )
+    child = await start([python or sys.executable, str(HOST)], environment, limit=MAX_REPLY_BYTES)
+    process = FunctionProcess(child, target, permissions)
     try:
         await process.load()
     except BaseException:

@@ -33,6 +33,13 @@ ALLOWED = {
         "173 174 175 176 177 178 179 214 215 216 222 226 227 232 233 276 278 283 291 293 439 449"
     ),
 }
+# What more a permission for the network allows: sockets of the internet alone, none of this machine's files.
+NETWORK = {
+    "x86_64": "42 44 45 46 47 48 49 51 52 53 54 55 299 307",
+    "aarch64": "199 200 203 204 205 206 207 208 209 210 211 212 243 269",
+}
+SOCKET = {"x86_64": 41, "aarch64": 198}
+FAMILIES = (2, 10)  # AF_INET, AF_INET6
 # (audit architecture, clone, clone3, prlimit64, fcntl)
 NUMBERS = {"x86_64": (0xC000003E, 56, 435, 302, 72), "aarch64": (0xC00000B7, 220, 435, 261, 25)}
 F_SETOWN, F_SETSIG, F_SETOWN_EX = 8, 10, 15  # let the kernel send signals in our name
@@ -40,7 +47,8 @@ CLONE_THREAD = 0x10000
 EPERM, ENOSYS = 1, 38
 
 # Landlock access rights by the ABI that introduced them (linux/landlock.h).
-READ = (1 << 2) | (1 << 3)  # files, directories
+LIST = 1 << 3
+READ = (1 << 2) | LIST  # files, directories
 RIGHTS_BY_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
 WRITE = sum(1 << bit for bit in (1, 4, 5, 7, 8, 14))  # write, remove, make dir/file, truncate
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
@@ -49,13 +57,19 @@ CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 @dataclass(frozen=True, slots=True)
 class Bars:
     """What a snippet may use. `scratch_bytes` is 0 where it gets no folder to write into; `threads` counts
-    all of the user's, so it has room for what runs outside where the sandbox has no users of its own."""
+    all of the user's, so it has room for what runs outside where the sandbox has no users of its own. A limit of 0
+    on time or threads is none. Of `listable` folders the names can be read, and nothing else."""
 
     memory_bytes: int
     cpu_s: int
     threads: int
     scratch_bytes: int
     readable: tuple[str, ...]
+    writable: tuple[str, ...] = ()
+    listable: tuple[str, ...] = ()
+    network: bool = False
+    open_files: int = 64
+    file_bytes: int = 32 * 2**20
 
 
 def lock_in(bars: Bars) -> None:
@@ -66,8 +80,8 @@ def lock_in(bars: Bars) -> None:
     limit_resources(bars)
     check(LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     drop_capabilities()
-    landlock(bars.readable, (SCRATCH,) if bars.scratch_bytes else ())
-    seccomp(os.uname().machine)
+    landlock(bars, (SCRATCH,) if bars.scratch_bytes else ())
+    seccomp(os.uname().machine, bars.network)
 
 
 def die_with_parent() -> None:
@@ -85,16 +99,17 @@ def own_scratch(size: int) -> None:
 def limit_resources(bars: Bars) -> None:
     limits = {
         resource.RLIMIT_AS: bars.memory_bytes,
-        resource.RLIMIT_CPU: bars.cpu_s,
-        resource.RLIMIT_FSIZE: 32 * 2**20,
-        resource.RLIMIT_NOFILE: 64,
-        resource.RLIMIT_NPROC: bars.threads,
+        resource.RLIMIT_CPU: bars.cpu_s or resource.RLIM_INFINITY,
+        resource.RLIMIT_FSIZE: bars.file_bytes,
+        resource.RLIMIT_NOFILE: bars.open_files,
+        resource.RLIMIT_NPROC: bars.threads or resource.RLIM_INFINITY,
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_MSGQUEUE: 0,
     }
     for name, value in limits.items():
-        resource.setrlimit(name, (value, value))
+        if value != resource.RLIM_INFINITY:
+            resource.setrlimit(name, (value, value))
 
 
 def drop_capabilities() -> None:
@@ -103,19 +118,21 @@ def drop_capabilities() -> None:
     check(LIBC.capset(header, b"\0" * 24), "capset")
 
 
-def landlock(readable: tuple[str, ...], writable: tuple[str, ...]) -> None:
+def landlock(bars: Bars, scratch: tuple[str, ...]) -> None:
     """Allow reading and writing these trees only. Raises OSError on kernels without Landlock."""
     abi = check(LIBC.syscall(CREATE_RULESET, None, 0, 1), "landlock")
     rights = RIGHTS_BY_ABI[min(abi, 5)]
     attributes = struct.pack("=Q", rights)
     if abi >= 4:
-        attributes += struct.pack("=Q", 0b11)  # no bind, no connect
+        attributes += struct.pack("=Q", 0 if bars.network else 0b11)  # no bind, no connect
     if abi >= 6:
         attributes += struct.pack("=Q", 0b11)  # no abstract sockets, no signals outside
     ruleset = check(LIBC.syscall(CREATE_RULESET, attributes, len(attributes), 0), "ruleset")
-    for path in readable:
+    for path in bars.readable:
         allow(ruleset, path, READ & rights)
-    for path in writable:
+    for path in bars.listable:
+        allow(ruleset, path, LIST & rights)
+    for path in (*bars.writable, *scratch):
         allow(ruleset, path, (READ | WRITE) & rights)
     check(LIBC.syscall(RESTRICT_SELF, ruleset, 0), "restrict_self")
     os.close(ruleset)
@@ -132,15 +149,15 @@ def allow(ruleset: int, path: str, rights: int) -> None:
     os.close(place)
 
 
-def seccomp(machine: str) -> None:
+def seccomp(machine: str, network: bool = False) -> None:
     """Install the allow-list. An unknown machine raises KeyError: then there is no sandbox."""
-    program = bpf(machine)
+    program = bpf(machine, network)
     buffer = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
     check(LIBC.prctl(PR_SET_SECCOMP, 2, header, 0, 0), "seccomp")
 
 
-def bpf(machine: str) -> bytes:
+def bpf(machine: str, network: bool = False) -> bytes:
     """Build the filter as packed `struct sock_filter`s (offsets into `struct seccomp_data`)."""
     arch, clone, clone3, prlimit, fcntl = NUMBERS[machine]
     load, jump_equal, jump_set, give = 0x20, 0x15, 0x45, 0x06
@@ -153,7 +170,11 @@ def bpf(machine: str) -> bytes:
     parts += [op(jump_equal, fcntl, 0, 6), op(load, 24)]
     parts += [op(jump_equal, F_SETOWN, 3, 0), op(jump_equal, F_SETSIG, 2, 0)]
     parts += [op(jump_equal, F_SETOWN_EX, 1, 0), op(give, accept), op(give, refuse)]
-    for number in map(int, ALLOWED[machine].split()):
+    if network:
+        parts += [op(jump_equal, SOCKET[machine], 0, 2 + len(FAMILIES)), op(load, 16)]
+        parts += [op(jump_equal, family, len(FAMILIES) - place) for place, family in enumerate(FAMILIES)]
+        parts += [op(give, refuse), op(give, accept)]
+    for number in map(int, f"{ALLOWED[machine]} {NETWORK[machine] if network else ''}".split()):
         parts += [op(jump_equal, number, 0, 1), op(give, accept)]
     # glibc falls back from clone3 to clone, whose flags can be looked at: threads yes, processes no.
     parts += [op(jump_equal, clone3, 0, 1), op(give, 0x00050000 | ENOSYS)]

@@ -1,7 +1,8 @@
 """Kind `function`: your own Python function.
 
-It is trusted code, but it may neither block nor end the studio: it runs in a process of its own,
-which stays warm between calls, is killed with all that it started at a time-out, and is started again after a
+With `permissions` it runs in the sandbox and reaches what they name; without, it runs as you: so do functions that
+were added before there were permissions. Either way it may neither block nor end the studio: it runs in a process of
+its own, which stays warm between calls, is killed with all that it started at a time-out, and is started again after a
 crash and after an edit of the file. What a model wrote belongs to kind `python`, which is a sandbox.
 """
 
@@ -16,15 +17,19 @@ from pydantic import Field, field_validator
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool
-from pool_registry.processes.function_process import FunctionProcess, parse, start_process
+from pool_registry.processes.function_process import FunctionPermissions, FunctionProcess, parse, start_process
 from pool_registry.schemas.argument_schema import ArgumentsSchema, describe_changes
 from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, PackedFiles, Reply, Worker, WorkerSpec
 
 
 class FunctionConfig(StrictModel):
-    target: str = Field(description="module:function or path/to/file.py:function. Its code is run as you.")
+    target: str = Field(description="module:function or path/to/file.py:function. Its code is loaded and called.")
     parameters: ArgumentsSchema
+    permissions: FunctionPermissions | None = Field(
+        default=None,
+        description="What it may reach in the sandbox, {} for nothing. Empty: it runs as you, unsandboxed.",
+    )
     python: str = Field(default="", description="Another interpreter, which must have pydantic; empty for Podium's.")
 
     @field_validator("target")
@@ -53,7 +58,17 @@ class Function(Worker[FunctionConfig]):
 
     @classmethod
     def runs(cls, config: FunctionConfig) -> str:
+        if config.permissions is not None:
+            return ""
         return f"the Python function {config.target}"
+
+    @classmethod
+    def reads(cls, config: FunctionConfig) -> tuple[str, ...]:
+        """The function's code, and what its permissions name."""
+        if config.permissions is None:
+            return ()
+        named = (*config.permissions.read, *config.permissions.write)
+        return (config.target, *map(str, named))
 
     @classmethod
     def stays_because(cls, config: FunctionConfig) -> str:  # noqa: ARG003
@@ -106,7 +121,7 @@ class Function(Worker[FunctionConfig]):
             if process.fresh:
                 return process
             await process.end()
-        return await start_process(parse(self.config.target), self.config.python)
+        return await start_process(parse(self.config.target), self.config.python, self.config.permissions)
 
     async def _put_back(self, process: FunctionProcess) -> None:
         if process.fresh:

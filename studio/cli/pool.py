@@ -123,13 +123,22 @@ def add_worker(
     reads_only: Annotated[
         bool, typer.Option("--reads-only", help="Its calls change nothing outside: trials may make them.")
     ] = False,
+    as_you: Annotated[
+        bool, typer.Option("--as-you", help="Functions run outside the sandbox, with your rights and environment.")
+    ] = False,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What functions may reach in the sandbox: network, read:PATH or write:PATH. May be repeated."
+        ),
+    ] = None,
     home: HomeOption = None,
 ) -> None:
     """Add a worker of any kind, or everything that a source offers."""
     promised = {"effects": "none"} if reads_only else {}
     with open_commands(home, pool) as send:
         if source:
-            offers = send("look", **_read_source(source))["offers"]
+            offers = send("look", **_read_source(source), **_read_permissions(as_you, allow or []))["offers"]
             chosen = [offer for offer in offers if worker in ("", offer["spec"]["name"])]
             specs = [{**offer["spec"], **promised} for offer in chosen if not offer["problem"]]
             for offer in chosen:
@@ -267,6 +276,19 @@ def _write_value(value: Mapping[str, Any]) -> str:
     ]
     done = f"{value['pairs']} of {value['tasks']} tasks by {value['orchestrator_label']}, {value['called']} called it"
     return "\n".join([value["verdict"], done, *rows, *value["notes"]])
+
+
+def _read_permissions(as_you: bool, allow: list[str]) -> dict[str, Any]:
+    if as_you:
+        return {"as_you": True}
+    permissions: dict[str, Any] = {"network": "network" in allow, "read": [], "write": []}
+    for item in allow:
+        what, _, path = item.partition(":")
+        if item != "network" and not (what in ("read", "write") and path):
+            raise InvalidPool([("", f"--allow takes network, read:PATH or write:PATH, not {item!r}")])
+        if path:
+            permissions[what].append(path)
+    return {"permissions": permissions}
 
 
 def _read_source(source: str) -> dict[str, Any]:

@@ -55,7 +55,11 @@ HIDDEN_PACKAGES = {
 SUBPROCESS_MODULES = {
     "pool_registry.sandbox.runner": ("pool_registry.sandbox.launcher",),
     "pool_registry.processes.child_process": ("pool_registry.processes.orphan_killer",),
-    "pool_registry.processes.function_process": ("pool_registry.processes.function_host",),
+    "pool_registry.processes.function_process": (
+        "pool_registry.processes.function_host",
+        "pool_registry.processes.function_jail",
+        "pool_registry.sandbox.jail",
+    ),
 }
 
 

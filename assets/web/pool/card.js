@@ -59,7 +59,8 @@ function marks(worker) {
   const list = el("ul.pool-marks");
   const add =
     (text, kind = "", title = "") => list.append(el("li", { class: kind && `pool-mark-${kind}`, ...(title ? { title } : {}) }, text));
-  if (worker.runs_program) add("runs a program", "warn", `It starts ${worker.runs_program} on this machine, outside the sandbox.`);
+  if (worker.permissions) add("sandboxed", "safe", `It runs in the sandbox: ${worker.permissions}.`);
+  if (worker.runs_program) add(worker.kind === "function" ? "runs as you" : "runs a program", "warn", `It starts ${worker.runs_program} on this machine, outside the sandbox.`);
   if (worker.isolated && worker.light.probe)
     add(isolation(worker.light.probe), worker.light.probe.ok ? "safe" : "warn", worker.light.probe.text);
   if (worker.light.circuit.state !== "closed") add(`circuit ${worker.light.circuit.state}`, "warn");

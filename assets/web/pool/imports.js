@@ -109,18 +109,44 @@ function checkField(label, hint) {
   return { ...field, read: () => box.checked };
 }
 
+/**
+ * Paths, one a line.
+ * @param {string} label
+ */
+function pathsField(label) {
+  const lines = el("textarea", { rows: "2", spellcheck: "false", placeholder: "none" });
+  const field = labelField(label, lines, "One a line.");
+  return { ...field, read: () => lines.value.split("\n").map((line) => line.trim()).filter(Boolean) };
+}
+
 export function openFunction(page, back = null) {
   const target =
     codeField("Function", "module:function, a file, or file.py:function. A file offers every public function in it.", "/path/to/tools.py");
+  const network = checkField("They use the network", "They reach any address, this machine's own too.");
+  const read = pathsField("Files and folders that they read");
+  const write = pathsField("Folders that they change");
+  const sandboxed =
+    el("div.form-fields", {}, el("p.page-lead", {}, "They run in the sandbox: with Python's packages, and without your files, keys and network."), network.node, read.node, write.node);
+  const asYou = checkField("Run them as me, outside the sandbox", "For code that starts programs or needs your keys. Its card says so.");
   const warning = el("p.page-warning", {}, icon(ACTIONS.warn), el("span", {}, RUNS_HERE));
+  const box = asYou.node.querySelector("input");
+  const choose = () => {
+    sandboxed.hidden = box.checked;
+    warning.hidden = !box.checked;
+  };
+  box.addEventListener("change", choose);
+  choose();
   openSource(page, {
     title: "Import Python functions",
-    parts: [warning, target.node],
-    fields: { target },
+    parts: [target.node, sandboxed, asYou.node, warning],
+    fields: { target, permissions: read },
     verb: "Look",
     doing: "Looking …",
     back,
-    request: () => ({ source: "function", target: target.read() }),
+    request: () => ({
+      source: "function", target: target.read(),
+      ...(asYou.read() ? { as_you: true } : { permissions: { network: network.read(), read: read.read(), write: write.read() } }),
+    }),
   });
 }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from pydantic import ValidationError
+
 from orchestrator.traces.store import WorkerStats
 from pool_registry.actions import JsonValue
 from pool_registry.deployment_mode import DeploymentMode
@@ -11,6 +13,7 @@ from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS, icon_of, kind_of, load_config, role_of
 from pool_registry.pool import Limits, Pool
 from pool_registry.pool_diff import diff, summary
+from pool_registry.processes.function_process import FunctionPermissions
 from pool_registry.storage.pool_store import StoredPool
 from pool_registry.worker import WorkerSpec
 from studio.access.roles import current_rights
@@ -76,6 +79,7 @@ def build_worker_card(runtime: Runtime, pool: Pool, spec: WorkerSpec, stats: Wor
         place=find_place(spec),
         runs_program=runs_program(spec),
         isolated=kind.load().sandboxed if kind else False,  # its card says how well
+        permissions=describe_permissions(spec),
         light=runtime.worker_health(spec, pool.name),
         calls=seen.calls,
         success=seen.ok / seen.calls if seen.calls else None,
@@ -108,6 +112,16 @@ def find_place(spec: WorkerSpec) -> Place:
         return "machine"
     url = str(settings.get("base_url") or settings.get("url") or "")
     return "machine" if urlsplit(url).hostname in LOOPBACK else "remote"
+
+
+def describe_permissions(spec: WorkerSpec) -> str:
+    """What a Python function may reach in the sandbox, or "" (also for one that runs outside of it)."""
+    if spec.kind != "function" or spec.config.get("permissions") is None:
+        return ""
+    try:
+        return FunctionPermissions.model_validate(spec.config["permissions"]).describe()
+    except ValidationError:
+        return ""
 
 
 def runs_program(spec: WorkerSpec) -> str:

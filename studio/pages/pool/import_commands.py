@@ -1,7 +1,7 @@
 """The commands behind the importers: look at a source, choose from what it offers, add, refresh.
 
-Looking adds nothing. An MCP server over stdio and a Python function run other people's code on this
-machine, as the person who started the studio; the page says so before it asks.
+Looking adds nothing. An MCP server over stdio runs other people's code on this machine, as the person who started the
+studio; the page says so before it asks. A Python function runs in the sandbox unless an owner chooses otherwise.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pool_registry.imports import Offer, worker_name
 from pool_registry.imports.mcp import ToolChange
 from pool_registry.kinds import field_problems, open_worker
 from pool_registry.pool import Pool
+from pool_registry.processes.function_process import FunctionPermissions
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
 from studio.access.pool_rights import check_source, check_worker
@@ -95,7 +96,9 @@ class ImportCommands:
         return self._save(pool, message or f"Nothing has changed at {server.name}")
 
     def _refresh_function(self, pool: Pool, spec: WorkerSpec) -> PageReply:
-        offer = self._from_function(spec.config)[0]
+        permissions = spec.config.get("permissions")
+        held = FunctionPermissions.model_validate(permissions) if permissions is not None else None
+        offer = self._list_functions(text(spec.config, "target"), held)[0]
         if offer.problem:
             raise InvalidPool([("", f"{spec.name}: {offer.problem}")])
         fresh = spec.model_copy(update={"config": {**spec.config, **offer.spec.config}})
@@ -128,9 +131,20 @@ class ImportCommands:
         )
 
     def _from_function(self, fields: Fields) -> list[Offer]:
+        """What a file or module offers: in the sandbox with the permissions that are given, or as the person who runs
+        the studio where `as_you` says so."""
+        if fields.get("as_you") is True:
+            return self._list_functions(text(fields, "target"), None)
+        try:
+            permissions = FunctionPermissions.model_validate(fields.get("permissions") or {})
+        except ValidationError as error:
+            raise InvalidPool([("permissions", error.errors()[0]["msg"])]) from error
+        return self._list_functions(text(fields, "target"), permissions)
+
+    def _list_functions(self, target: str, permissions: FunctionPermissions | None) -> list[Offer]:
         from pool_registry.imports.functions import list_functions
 
-        return self._runtime.run(list_functions(text(fields, "target")))
+        return self._runtime.run(list_functions(target, permissions=permissions))
 
     def _from_space(self, fields: Fields) -> list[Offer]:
         from pool_registry.imports.space import list_endpoints

@@ -34,6 +34,7 @@ class WorkerCard(WorkerSpec):
     place: Place = Field(description="Where a call goes: this process, a server on this machine, or another machine.")
     runs_program: str = Field(description="What a call starts on this machine outside the sandbox.")
     isolated: bool
+    permissions: str = Field(description="What a Python function may reach in the sandbox; empty for all others.")
     light: WorkerHealth
     calls: int
     success: float | None
