@@ -25,7 +25,7 @@ from pool_registry.errors import BadCall, SecretNotFound, WorkerFault
 from pool_registry.secrets import REFERENCE, resolve
 from pool_registry.strict_model import StrictModel
 from pool_registry.text import count_of, shorten
-from pool_registry.worker import Call, Reply, SampleCall, Worker, WorkerSpec, one_string
+from pool_registry.worker import Call, PackedFiles, Reply, SampleCall, Worker, WorkerSpec, one_string
 
 T = TypeVar("T")
 Rows = tuple[list[str], list[tuple[Any, ...]]]  # column names, rows
@@ -109,6 +109,20 @@ class Sql(Worker[SqlConfig]):
         if config.database == "starter:ledger":
             return ""
         return "its database is a file on this machine, or a server that the Space cannot be given"
+
+    @classmethod
+    def pack(cls, config: SqlConfig, folder: str) -> PackedFiles | None:
+        """The SQLite file. A server has none. Raises WorkerFault while another program is writing the file."""
+        if config.database == "starter:ledger" or REFERENCE.match(config.database) or _is_postgres(config.database):
+            return None
+        file = _sqlite_path(config.database)
+        pending = file.with_name(f"{file.name}-wal")
+        if pending.is_file() and pending.stat().st_size:
+            raise WorkerFault(
+                "database_in_use", f"{pending} holds changes that are not in {file.name} yet; close its writer"
+            )
+        place = f"{folder}/{file.name}"
+        return PackedFiles({place: file}, {"database": place})
 
     @classmethod
     def reads(cls, config: SqlConfig) -> tuple[str, ...]:

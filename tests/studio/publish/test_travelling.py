@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
+from pool_registry.actions import Action
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool, import_pool
 from pool_registry.worker import WorkerSpec
 from studio.export.portable_pool import travellers
@@ -59,6 +64,44 @@ def test_files_go_along_only_where_a_person_lets_them(runtime, pool, tmp_path):
     assert str(tmp_path) not in space.text("pool.json")
     assert any(line.startswith("regex==") for line in space.text("requirements.txt").splitlines())
     assert "pool_registry/processes/function_host.py" in {entry.path for entry in space.entries}
+
+
+def test_a_sqlite_file_goes_along_and_answers_there(runtime, pool, tmp_path, monkeypatch):
+    file = tmp_path / "tea.db"
+    with closing(sqlite3.connect(file)) as database:
+        database.executescript("create table teas (name text, price real); insert into teas values ('oolong', 7.5);")
+    query = {"query": "select price from teas where name = :name", "parameters": {"name": "of a tea"}}
+    price = spec("price", "sql", database=str(file), **query)
+    server = spec("server", "sql", database="postgresql://db.example.org/teas", **query)
+    runtime.store.pools.save(pool.model_copy(update={"workers": (*pool.workers, price, server)}))
+    kept = plan(runtime, tmp_path)
+    assert {"price": 1}.items() <= {item.worker: len(item.files) for item in kept.portable.offered}.items()
+    assert "price" in dict(kept.portable.stays) and "server" not in {item.worker for item in kept.portable.offered}
+
+    space = plan(runtime, tmp_path, take=("price",)).space("mine")
+    there = import_pool(space.text("pool.json"))
+    assert there.worker("price").config["database"] == "workers/price/tea.db" and "server" not in space.text(
+        "pool.json"
+    )
+    elsewhere = tmp_path / "elsewhere"
+    space.write(elsewhere)
+    monkeypatch.chdir(elsewhere)
+
+    async def ask() -> object:
+        async with live_pool(there.model_copy(update={"workers": (there.worker("price"),)})) as live:
+            return (await live.call(Action("price", {"name": "oolong"}))).value
+
+    assert asyncio.run(ask()) == 7.5
+
+
+def test_a_sqlite_file_that_is_being_written_stays_and_says_so(pool, tmp_path):
+    file = tmp_path / "busy.db"
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("pragma journal_mode = wal")
+        database.execute("create table t (a)")
+        database.commit()
+        busy = pool.model_copy(update={"workers": (spec("busy", "sql", database=str(file)), *pool.workers)})
+        assert "close its writer" in dict(travellers(busy, {"busy"}).stays)["busy"]
 
 
 def test_a_function_whose_imports_no_package_provides_stays_and_says_so(pool, tmp_path):
