@@ -128,8 +128,8 @@ class Composer:
             arguments = {**literals, name: part.value}
             returned = await self._try(call.worker, arguments)
             value, missing = select_field(returned, call.path)
-            if returned == part.returned:
-                continue  # the first step would have been enough
+            if returned == part.returned or as_text(value) in _list_given(part):
+                continue  # an earlier step would have been enough: the day after the day before
             if not missing and can_be_asked(value) and as_text(value) not in (as_text(part.value), as_text(call.value)):
                 quoted = {**escape_dollars(literals), name: part.quote}
                 step = Step(part.last + 1, call.worker, quoted, (part.last,))
@@ -198,6 +198,11 @@ def _share_arguments(call: KnownCall, part: Part) -> dict[str, JsonValue]:
     return {name: last[name] for name in call.arguments if name in last and not references(last[name])}
 
 
+def _list_given(part: Part) -> set[str]:
+    """The texts of the arguments of a part's steps."""
+    return {as_text(value) for step in part.steps for value in step.arguments.values()}
+
+
 def _is_same_kind(call: KnownCall, part: Part) -> bool:
     """Whether a call gives the same kind of number as a part: nobody adds a depth to a fee."""
     return call.worker == part.steps[-1].worker and call.path == part.path and not call.request
@@ -205,8 +210,7 @@ def _is_same_kind(call: KnownCall, part: Part) -> bool:
 
 def _goes_with(call: KnownCall, part: Part) -> bool:
     """Whether a call is about what a part is about, or asks the same about something else."""
-    given = {as_text(value) for step in part.steps for value in step.arguments.values()}
-    same = bool(given.intersection(map(as_text, call.arguments.values())))
+    same = bool(_list_given(part).intersection(map(as_text, call.arguments.values())))
     return same or _is_same_kind(call, part)
 
 

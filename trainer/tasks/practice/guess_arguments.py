@@ -54,7 +54,14 @@ def guess_arguments(
         random.shuffle(choices)
     combinations = list(islice(product(*options), MAX_COMBINATIONS))
     random.shuffle(combinations)
-    return [dict(zip(names, chosen, strict=True)) for chosen in combinations[:count]]
+    chosen = [combination for combination in combinations if not _repeats_text(combination)][:count]
+    return [dict(zip(names, values, strict=True)) for values in chosen]
+
+
+def _repeats_text(values: Sequence[JsonValue]) -> bool:
+    """Whether a text occurs twice: nobody asks for the time from noon to noon."""
+    texts = [value for value in values if isinstance(value, str)]
+    return len(set(texts)) < len(texts)
 
 
 def list_options(rule: JsonValue, description: str, values: Sequence[JsonValue]) -> list[JsonValue]:

@@ -22,6 +22,7 @@ from pool_registry.strict_model import FrozenModel
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _ASIDE = re.compile(r"\s*\([^)]*\)|\s*[:;].*|\s*,? (?:e\.g\.|such as|for example)\b.*")
 _PATH_NAME = re.compile(r"\.(\w+)")
+_CODE_NAME = re.compile(r"[a-z]+\d+", re.IGNORECASE)
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _PLURAL = re.compile(r"the (?:(?!(?:of|on|in|at|for|with) )[\w-]+ )*[\w-]*[^s\W]s (?:of|on|in|at|for|with) ")
 _SECOND_WISH = re.compile(
@@ -108,12 +109,17 @@ def describe_field(phrase: Phrase, path: str) -> Phrase:
 
 def list_asked_paths(description: str, fields: Mapping[str, Sequence[JsonValue]]) -> set[str]:
     """The paths of the fields that a person asks for, of what the calls of a worker return: where the description
-    names some, those alone ("Returns the next business day"), else all but those that are true or false."""
+    names some, those alone ("Returns the next business day"), else all that a person would ask for."""
     sentence = _first_sentence(description)
     named = {path for path in fields if path and _names_field(sentence, _list_names(path)[-1])}
     if named:
         return named | ({""} & fields.keys())
-    return {path for path, values in fields.items() if not path or not all(isinstance(value, bool) for value in values)}
+    return {path for path, values in fields.items() if not path or not _is_unasked(path, values)}
+
+
+def _is_unasked(path: str, values: Sequence[JsonValue]) -> bool:
+    """Whether nobody asks for a field: it is true or false, or named by a code such as `cca2`."""
+    return bool(_CODE_NAME.fullmatch(_list_names(path)[-1])) or all(isinstance(value, bool) for value in values)
 
 
 def changes_with_time(description: str) -> bool:
