@@ -10,7 +10,7 @@ FILES := pyproject.toml Makefile $(if $(LOCKED),requirements.lock)
 SETUP := $(VENV)/.setup-$(EXTRAS)-$(shell cat $(FILES) | cksum | cut -d' ' -f1)
 VLLM_SETUP := $(VENV)/.vllm-$(EXTRAS)-$(shell cat pyproject.toml scripts/install_vllm.py | cksum | cut -d' ' -f1)
 
-.PHONY: help setup vllm studio quick quick-tests test test-all trust check check-web fix system clean
+.PHONY: help setup vllm studio quick quick-tests test test-all trust check check-web fix system sbom clean
 
 help:
 	@echo "make studio [PORT=7860]  set up and start the studio on http://127.0.0.1:PORT"
@@ -21,6 +21,7 @@ help:
 	@echo "make check               the checkers alone"
 	@echo "make setup [LOCKED=1]    everything but starting; LOCKED=1: the files of requirements.lock, by their hashes"
 	@echo "make vllm                vLLM, also on a machine without a GPU (with one, make setup installs it)"
+	@echo "make sbom                build/sbom.json and build/licences.md of what is installed, for a release"
 	@echo "make fix                 format and fix what ruff can"
 
 setup: $(SETUP)
@@ -98,6 +99,13 @@ check-web:
 fix: setup
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+# What a release is made of. Make it where `make setup LOCKED=1` has installed the files of the lock file.
+sbom: setup
+	@mkdir -p build
+	$(PYTHON) scripts/supply_chain.py check
+	$(PYTHON) scripts/supply_chain.py sbom > build/sbom.json
+	$(PYTHON) scripts/supply_chain.py licences > build/licences.md
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -135,6 +135,14 @@ PROMISES = (
         "attack or dangerous or door or bomb or killed_at_its_time or forged",
     ),
     Promise(
+        "functions",
+        "An imported Python function reaches no file, network, program or process that its permissions do not name",
+        "an attempt of a function",
+        "list",
+        ("tests/pool_registry/processes/test_function_sandbox.py",),
+        "reaches or only_a_permission or wants_more",
+    ),
+    Promise(
         "addresses",
         "An address that a model chooses never reaches this machine or its network",
         "a spelling, redirect or name",
