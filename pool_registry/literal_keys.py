@@ -7,7 +7,7 @@ provider documents it). The value is never repeated.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import parse_qsl, urlsplit
 
 from pool_registry.actions import JsonValue
@@ -51,6 +51,31 @@ def find_literal_keys(value: JsonValue, where: str = "") -> Iterator[tuple[str, 
             yield from find_literal_keys(item, f"{where}.{index}")
     elif isinstance(value, str) and (what := _find_in_text(value)):
         yield where, what
+
+
+def move_literal_keys(value: JsonValue, name: str, keep: Callable[[str, str], str]) -> JsonValue:
+    """A copy of a configuration with a reference in place of every setting that is a key and nothing else.
+
+    `keep(name, key)` stores a key under a name that begins with `name`, and returns its reference. Keys within longer
+    texts, such as URLs, stay.
+    """
+    if isinstance(value, Mapping):
+        return {
+            field: _move_setting(str(field), item, f"{name}_{field}", keep)
+            if isinstance(item, str)
+            else move_literal_keys(item, f"{name}_{field}", keep)
+            for field, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [move_literal_keys(item, f"{name}_{index}", keep) for index, item in enumerate(value)]
+    return value
+
+
+def _move_setting(field: str, value: str, name: str, keep: Callable[[str, str], str]) -> str:
+    if "://" in value or not (_is_secret_setting(field, value) or PREFIX.match(value.strip())):
+        return value
+    scheme, space, key = value.strip().rpartition(" ")
+    return f"{scheme}{space}{keep(re.sub(r'[^A-Z0-9]+', '_', name.upper()).strip('_'), key)}"
 
 
 def _find_in_text(text: str) -> str:

@@ -93,6 +93,9 @@ def new_pool(
 def import_file(
     file: Annotated[Path, typer.Argument(help="A pool's file, as `pool show --json` and the page write it.")],
     name: Annotated[str, typer.Option(help="Another name for it.")] = "",
+    keys_to_keyring: Annotated[
+        bool, typer.Option("--keys-to-keyring", help="Move keys that the file holds into this system's keyring.")
+    ] = False,
     home: HomeOption = None,
 ) -> None:
     """Take a pool from a file. What wants keys, programs, files or private addresses arrives switched off."""
@@ -100,8 +103,31 @@ def import_file(
         content = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidPool([("", f"{file} cannot be read: {error}")]) from error
+    if keys_to_keyring:
+        content = _move_keys(content, name)
     with open_commands(home) as send:
         typer.echo(send("import", text=content, name=name)["message"])
+
+
+def _move_keys(content: str, pool: str) -> str:
+    """A pool's file with references in place of its keys, which go into the keyring. Raises InvalidPool."""
+    from pool_registry import secrets
+    from pool_registry.literal_keys import move_literal_keys
+
+    def keep(name: str, key: str) -> str:
+        reference = secrets.keep(name, key)
+        typer.echo(f"moved a key to {reference}", err=True)
+        return reference
+
+    try:
+        document = json.loads(content)
+        workers = document["workers"]
+        for worker in workers:
+            place = f"{pool or document['name']}_{worker['name']}"
+            worker["config"] = move_literal_keys(worker.get("config", {}), place, keep)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidPool([("", "this is no pool's file")]) from error
+    return json.dumps(document)
 
 
 @commands.command("add")

@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from fastapi import FastAPI
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.conftest import SECRET, free_port, watched_page
 from tests.browser.test_pool_and_traces import card
@@ -108,7 +108,7 @@ def test_a_key_is_a_reference_that_says_at_once_whether_it_resolves(page, studio
     expect(state).to_have_attribute("data-state", "ok")
     key.fill("sk-this-is-a-key-itself")
     expect(key).to_have_value("")
-    expect(state).to_contain_text("keyring set podium NAME")
+    expect(state).to_contain_text("move it to this system's keyring")
     key.fill("PODIUM_TEST_KEY")
     key.press("Tab")
     expect(key).to_have_value("env:PODIUM_TEST_KEY")
@@ -203,6 +203,27 @@ def test_a_server_that_cannot_be_started_is_told_and_nothing_typed_is_lost(page,
     drawer.get_by_role("button", name="Connect").click()
     expect(drawer.locator(".form-general, .form-problem").filter(has_text="no-such-program-anywhere")).to_be_visible()
     expect(drawer.get_by_label("Command")).to_have_value("no-such-program-anywhere --flag")
+
+
+def test_a_pasted_key_moves_to_the_keyring_by_one_button(page, studio):
+    sent: list[object] = []
+
+    def keep(route: Route) -> None:
+        sent.append(route.request.post_data_json)
+        route.fulfill(json={"reference": "keyring:DEEPSEEK_API_KEY"})
+
+    page.route("**/api/keyring", keep)
+    drawer = new_pool(page, studio.url, "moved")
+    page.get_by_role("button", name="Add worker").click()
+    template(page, "deepseek").get_by_role("button", name="Add DeepSeek").click()
+    key = drawer.get_by_label("API key", exact=True)
+    key.fill("sk-this-is-a-key-itself")
+    expect(key).to_have_value("")
+    expect(drawer.get_by_label("Name in the keyring")).to_be_focused()
+    drawer.get_by_role("button", name="Store in the keyring").click()
+    expect(key).to_have_value("keyring:DEEPSEEK_API_KEY")
+    assert sent == [{"name": "DEEPSEEK_API_KEY", "value": "sk-this-is-a-key-itself"}]
+    expect(drawer.get_by_label("Key", exact=True)).to_have_value("")
 
 
 def test_functions_of_a_file_become_tools(page, studio, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pool_registry.errors import InvalidPool
-from pool_registry.literal_keys import find_literal_keys
+from pool_registry.literal_keys import find_literal_keys, move_literal_keys
 from pool_registry.pool import Pool, check_pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
@@ -71,3 +71,27 @@ def test_references_placeholders_and_words_are_no_keys(kind, config):
 
 def test_the_starter_pool_holds_no_key():
     assert not [found for worker in starter_pool().workers for found in find_literal_keys(worker.config)]
+
+
+def test_a_setting_that_is_a_key_moves_and_leaves_its_reference():
+    kept: dict[str, str] = {}
+
+    def keep(name: str, key: str) -> str:
+        kept[name] = key
+        return f"keyring:{name}"
+
+    config = {
+        "api_key": KEY,
+        "headers": {"Authorization": f"Bearer {KEY}", "Accept": "text/plain"},
+        "tokens": [{"token": "env:SET"}],
+        "url": f"https://example.com/?key={KEY}",
+        "max_tokens": 5,
+    }
+    moved = move_literal_keys(config, "my-pool_asker", keep)
+    assert kept == {"MY_POOL_ASKER_API_KEY": KEY, "MY_POOL_ASKER_HEADERS_AUTHORIZATION": KEY}
+    assert moved == {
+        **config,
+        "api_key": "keyring:MY_POOL_ASKER_API_KEY",
+        "headers": {"Authorization": "Bearer keyring:MY_POOL_ASKER_HEADERS_AUTHORIZATION", "Accept": "text/plain"},
+    }
+    assert [where for where, _ in find_literal_keys(moved)] == ["url"], "a key within a URL cannot move"

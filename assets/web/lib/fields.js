@@ -12,10 +12,11 @@ const REFERENCE = /^(env|keyring):[A-Za-z_][A-Za-z0-9_.-]{0,127}$/;
 const VARIABLE = /^[A-Z_][A-Z0-9_]{2,}$/;
 const DOCUMENTS = [".txt", ".md", ".pdf", ".csv", ".jsonl"]; // these two as in studio/frame/uploads.py
 const MAX_DOCUMENT_BYTES = 50_000_000;
-const HOW_TO_STORE = "This looks like a key itself, so it was not kept. Store it with  export NAME=...  or  keyring set podium NAME  and write env:NAME or keyring:NAME here.";
+const MOVE_IT = "This looks like a key itself, which is never stored here. Name it below to move it to this system's keyring.";
 
 /**
- * A reference to a secret. The key itself is never asked for here, and one that is pasted is thrown away.
+ * A reference to a secret. The key itself is never asked for here; one that is pasted leaves the field at once, and one
+ * button moves it to the keyring.
  * @param {any} page
  * @param {{ label: string, about?: string, value?: string, optional?: boolean, placeholder?: string, choices?: string[] }} field
  */
@@ -26,7 +27,8 @@ export function keyField(page, { label, about = "", value = "", optional = true 
   const field = labelField(label, input, about);
   const state = el("span.form-key-state", { role: "status" });
   field.node.classList.add("form-key");
-  field.node.append(state, storeInKeyring(input, () => check()));
+  const keyring = storeInKeyring(input, () => check());
+  field.node.append(state, keyring.node);
 /** @type {number|undefined} */
   let timer;
   let latest = 0;
@@ -54,7 +56,8 @@ export function keyField(page, { label, about = "", value = "", optional = true 
     if (looksLikeKey(written)) {
       input.value = "";
       latest++;
-      return tell("bad", HOW_TO_STORE);
+      keyring.offer(written, value.replace(/^(env|keyring):/, "") || label);
+      return tell("bad", MOVE_IT);
     }
     clearTimeout(timer);
     timer = setTimeout(check, 200);
@@ -108,11 +111,18 @@ function storeInKeyring(reference, done) {
     reference.focus();
     return done();
   });
+  /** Take a key that was pasted elsewhere: one button is left to press. */
+  const offer = (/** @type {string} */ written, /** @type {string} */ about) => {
+    key.value = written;
+    name.value ||= about.toUpperCase().replace(/[^A-Z0-9]+/g, "_").replace(/^_|_$/g, "");
+    box.open = true;
+    name.select(); // a name that is taken would be given another key
+  };
   box.addEventListener("toggle", () => {
     if (box.open && !name.value) name.value = reference.value.replace(/^(env|keyring):/, "");
   });
   box.append(el("summary", {}, "I have the key here: put it into the system keyring"), named.node, keyed.node, keep);
-  return box;
+  return { node: box, offer };
 }
 
 /**

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import keyring
 import pytest
 from typer.testing import CliRunner
 
+from pool_registry.errors import InvalidPool
 from studio.__main__ import app
 from tests.trainer.support.shop import build_shop
 
@@ -84,3 +86,20 @@ def test_what_cannot_be_done_is_said_in_a_sentence(podium, words, sentence):
     with pytest.raises(Exception) as raised:  # noqa: PT011  every kind of error that main() prints
         podium(*words)
     assert sentence in str(raised.value)
+
+
+@pytest.mark.medium
+def test_keys_of_a_file_move_to_the_keyring_when_they_may(podium, tmp_path, monkeypatch):
+    kept: dict[str, str] = {}
+    monkeypatch.setattr(keyring, "set_password", lambda _, name, key: kept.update({name: key}))
+    key = "sk-" + "a1b2c3d4" * 5
+    config = {"base_url": "https://models.example.com/v1", "model": "m", "api_key": key}
+    worker = {"name": "far", "kind": "chat", "description": "A model.", "config": config}
+    file = tmp_path / "pool.json"
+    file.write_text(json.dumps({"podium_pool": 1, "name": "theirs", "workers": [worker]}))
+    with pytest.raises(InvalidPool, match="env:NAME or keyring:NAME"):
+        podium("import", str(file))
+    podium("import", str(file), "--keys-to-keyring")
+    assert kept == {"THEIRS_FAR_API_KEY": key}
+    document = podium("show", "theirs", "--json")
+    assert "keyring:THEIRS_FAR_API_KEY" in document and key not in document
