@@ -64,7 +64,8 @@ class Policy:
     """One row of the table. `make` raises UnknownOrchestrator when the pool lacks what it needs.
 
     `parameters` is what may stand behind the name, as help texts show it: `[:AGENT[:DIALECT]]`; with `takes_agent`
-    pickers offer the pool's agents for it. `needs_reference`: runs only tasks that bring a plan of their own.
+    pickers offer the pool's agents for it; `needs_agent`: works on a pool with agents only, which are not chosen one by
+    one. `needs_reference`: runs only tasks that bring a plan of their own.
     `reads_memory`: its model is shown lessons of the pool's failures. `reads_traces`: it goes by recorded episodes.
     `stays_because` completes "NAME ... and cannot run elsewhere" for a policy that cannot travel in a Space.
     """
@@ -75,6 +76,7 @@ class Policy:
     make: Callable[[PolicyRequest], Orchestrator]
     parameters: str = ""
     takes_agent: bool = False
+    needs_agent: bool = False
     needs_reference: bool = False
     reads_memory: bool = False
     reads_traces: bool = False
@@ -164,18 +166,21 @@ POLICIES = ExtensionTable(
             "Pipeline",
             "A planner, a solver and a verifier, one after another.",
             lambda r: PipelinePolicy(list_agents(r.pool)),
+            needs_agent=True,
         ),
         Policy(
             "cascade",
             "Cascade",
             "The cheapest agent first; a reply that is not sure enough goes to the next.",
             lambda r: CascadePolicy(sort_by_price(list_agents(r.pool), r.pool)),
+            needs_agent=True,
         ),
         Policy(
             "router",
             "Router",
             "The one agent that did best on such queries, by the traces of this data folder.",
             lambda r: RouterPolicy(list_agents(r.pool), r.pool, r.record),
+            needs_agent=True,
             reads_traces=True,
             stays_because="chooses by the traces of this machine",
         ),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from orchestrator.checkpoints import READER, STARTERS, checkpoint_names
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, add_options
 from orchestrator.policies.labels import label_orchestrator
-from orchestrator.policies.registry import POLICIES, draws_plans
+from orchestrator.policies.registry import POLICIES, Policy, draws_plans
+from pool_registry.pool import Pool
 
 FIRST_QUESTION = "How many more people live in Germany than in France?"  # where a reader plans (a test looks)
 PLAN_COUNTS = (1, 4, 8)  # plans that a model draws for a turn
@@ -39,16 +40,30 @@ def plan_counts(plans: int = 1) -> list[int]:
     return sorted({*PLAN_COUNTS, plans})
 
 
-def orchestrator_choices(with_reference: bool = True) -> list[tuple[str, str]]:
-    """(label, name): the reader that ships, the policies, then checkpoints of jobs with the newest first, then the
-    others that ship. Without a reference plan those that only replay one are left out."""
+def orchestrator_choices(with_reference: bool = True, pool: Pool | None = None) -> list[tuple[str, str]]:
+    """(label, name): what can plan for any pool (the reader that ships, models), checkpoints of jobs with the newest
+    first, baselines, then the demonstrations that ship. Without a reference plan those that only replay one are left
+    out. The labels of baselines say what they are, and for a pool without agents what needs one."""
     names = checkpoint_names()
     made = [name for name in names if name not in STARTERS]
     ships = [name for name in names if name in STARTERS and name != READER]
     reader = [name for name in names if name == READER]
     policies = [policy for policy in POLICIES.values() if with_reference or not policy.needs_reference]
+    planners = [policy for policy in policies if policy.reads_memory]
+    baselines = [policy for policy in policies if not policy.reads_memory]
     return [
         *((label_orchestrator(name), name) for name in reader),
-        *((policy.label, policy.name) for policy in policies),
-        *((label_orchestrator(name), name) for name in [*made, *ships]),
+        *((_hint(policy, pool), policy.name) for policy in planners),
+        *((label_orchestrator(name), name) for name in made),
+        *((_hint(policy, pool), policy.name) for policy in baselines),
+        *((f"{label_orchestrator(name)} · demonstration", name) for name in ships),
     ]
+
+
+def _hint(policy: Policy, pool: Pool | None) -> str:
+    """The label of a policy with what a person has to know before it is chosen."""
+    if policy.needs_reference:
+        return f"{policy.label} · for queries of a suite"
+    if pool is not None and (policy.takes_agent or policy.needs_agent) and not pool.agents():
+        return f"{policy.label} · needs a model"
+    return policy.label if policy.reads_memory else f"{policy.label} · baseline"

@@ -166,6 +166,17 @@ def test_what_is_typed_is_text_never_markup(page, studio_url):
     assert page.evaluate("window.hacked") is None
 
 
+def test_the_recipe_is_folded_until_it_is_wanted(page, studio_url):
+    page.goto(f"{studio_url}/train?tasks=starter")
+    form = page.locator(".train-recipe-body")
+    expect(form).to_be_hidden()
+    expect(page.get_by_role("button", name="YAML", exact=True)).to_be_hidden()
+    page.get_by_role("button", name="Show the recipe").click()
+    expect(form).to_be_visible()
+    page.goto(f"{studio_url}/train?new=1")
+    expect(form).to_be_visible()
+
+
 def test_phases_are_added_changed_and_removed_in_the_form(page, studio_url):
     open_recipe(page, studio_url)
     page.locator("[data-key='grpo.phases'] > .train-form-head button").click()
@@ -197,6 +208,8 @@ def test_phases_are_added_changed_and_removed_in_the_form(page, studio_url):
 def test_a_finished_job_shows_its_curves_and_marks(page, studio_url, job):
     page.goto(f"{studio_url}/train?job={job}")
     expect(state(page)).to_have_text("Done")
+    groups = page.locator(".train-curves-group:visible h3")
+    expect(groups.first).to_have_text("What it has learnt")
     charts = page.locator(".train-curves-chart canvas")
     expect(charts.first).to_be_visible()
     shown = page.locator(".train-curves-chart").evaluate_all("nodes => nodes.map((node) => node.dataset.chart)")

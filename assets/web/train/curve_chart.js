@@ -18,7 +18,7 @@ export class Chart {
     this.shape = "";
     this.hidden = new Set();
     this.root = el("section.train-curves-chart", { "data-chart": spec.id });
-    const title = el("div.train-curves-title", {}, el("h3", {}, spec.title), el("span", {}, spec.about));
+    const title = el("div.train-curves-title", {}, el("h4", {}, spec.title), el("span", {}, spec.about));
     this.value = el("output.train-curves-value", { "aria-live": "off" });
     const head = el("header.train-curves-head", {}, title, this.value);
     this.frame = el("div.train-curves-frame", { role: "img" });

@@ -3,7 +3,7 @@
 
 import { Chart } from "./curve_chart.js";
 import { Columns } from "./curve_columns.js";
-import { CHARTS, keysOf } from "./curve_specs.js";
+import { CHARTS, GROUPS, keysOf } from "./curve_specs.js";
 import { el } from "../lib/dom.js";
 
 const DRAWER = "/podium/web/vendor/uplot/uPlot.iife.min.js";
@@ -26,6 +26,7 @@ export class Curves {
   constructor(onStep) {
     this.onStep = onStep;
     this.charts = new Map();
+    this.groups = new Map();
     this.columns = new Columns();
     this.marks = [];
     this.stage = null;
@@ -33,7 +34,7 @@ export class Curves {
     this.phasesKey = "";
     this.root = el("div.train-curves");
     this.bar = el("div.train-curves-bar");
-    this.grid = el("div.train-curves-grid");
+    this.grid = el("div.train-curves-groups");
     this.empty = el("p.train-empty", {}, "The curves begin with the first step.");
     this.root.append(this.bar, this.empty, this.grid);
     new MutationObserver(() => this.charts.forEach((chart) => chart.recolour())).observe(document.body, {
@@ -45,6 +46,7 @@ export class Curves {
   clear() {
     for (const chart of this.charts.values()) chart.destroy();
     this.charts.clear();
+    this.groups.clear();
     this.grid.replaceChildren();
     this.columns = new Columns();
     this.stage = null;
@@ -132,7 +134,6 @@ export class Curves {
     this.drawBar();
     const places = this.visibleSteps();
     this.empty.hidden = places.length > 0;
-    if (this.empty.hidden === false) this.grid.replaceChildren();
     const steps = places.map(([step]) => step);
     let before = null;
     for (const chart of CHARTS) {
@@ -148,12 +149,24 @@ export class Curves {
       if (!view) {
         view = new Chart(uPlot, chart, this);
         this.charts.set(chart.id, view);
-        if (before) before.root.after(view.root);
-        else this.grid.prepend(view.root);
+        const box = this.group(chart.group).lastElementChild;
+        if (before && before.spec.group === chart.group) before.root.after(view.root);
+        else box.prepend(view.root);
       }
       view.draw(steps, lines);
       before = view;
     }
+    for (const box of this.groups.values()) box.hidden = !box.lastElementChild.children.length;
+  }
+
+  /** The section of a group, in the order of the groups; made once. */
+  group(name) {
+    if (!this.groups.has(name)) {
+      const section = el("section.train-curves-group", { "data-group": name }, el("h3", {}, GROUPS[name]), el("div.train-curves-grid"));
+      this.groups.set(name, section);
+      this.grid.replaceChildren(...Object.keys(GROUPS).map((key) => this.groups.get(key)).filter(Boolean));
+    }
+    return this.groups.get(name);
   }
 
   say(text) {

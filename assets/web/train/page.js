@@ -79,6 +79,7 @@ class TrainPage {
     this.view.root.hidden = !job;
     this.tasks.root.hidden = this.editor.root.hidden = Boolean(job);
     if (job) this.view.show(job);
+    if (recall("new")) this.editor.fold(false);
     this.side.classList.toggle("train-watching", Boolean(job));
     this.drawJobs();
     this.card.edit.setAttribute("aria-pressed", String(!job));

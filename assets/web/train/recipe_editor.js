@@ -1,5 +1,6 @@
 // The recipe as a form and as YAML: two views of one text, of which the one that was typed in last counts.
 
+import { button } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
 import { RecipeForm } from "./recipe_form.js";
 
@@ -23,12 +24,21 @@ export class RecipeEditor {
       chip.addEventListener("click", () => this.setWay(name));
       this.ways.append(chip);
     }
-    const head = el("header.train-recipe-head", {}, text, this.ways);
+    this.opener = button("Show the recipe", () => this.fold(false));
+    const head = el("header.train-recipe-head", {}, text, this.ways, this.opener);
     this.wrong = el("ul.page-problems.train-recipe-problems", { role: "alert" });
     this.yaml = el("textarea.train-recipe-yaml", { "aria-label": "Recipe as YAML", spellcheck: "false", autocomplete: "off", wrap: "off" });
     this.yaml.addEventListener("input", () => this.markTyped("yaml"));
-    this.root.replaceChildren(head, this.wrong, this.form.root, this.yaml);
+    this.body = el("div.train-recipe-body", {}, this.form.root, this.yaml);
+    this.root.replaceChildren(head, this.wrong, this.body);
     this.setWay("form");
+    this.fold(true);
+  }
+
+  /** Most jobs are started as a preset has them: the fields show when they are wanted. */
+  fold(folded) {
+    this.body.hidden = this.ways.hidden = folded;
+    this.opener.hidden = !folded;
   }
 
   setWay(name) {
@@ -71,6 +81,7 @@ export class RecipeEditor {
 
   /** Show a field; YAML that has problems stays, because the form does not have its text. */
   reveal(key, problems) {
+    this.fold(false);
     if (this.typed !== "yaml" || !problems.length) this.setWay("form");
     requestAnimationFrame(() => this.form.reveal(key));
   }

@@ -41,6 +41,8 @@ from studio.pages.run.component import run_view
 from studio.pages.run.mode_choice import POOLS_OWN, list_mode_choices, read_mode_choice
 from studio.pages.run.routes import routes
 from studio.runtime import Runtime
+from trainer.errors import TrainerError
+from trainer.jobs.outcome import describe_outcome
 
 __all__ = ["build", "routes"]
 
@@ -147,7 +149,7 @@ def build(runtime: Runtime) -> None:
     opened = [pool, orchestrator, agent, dialect, plans, mode, suite, query, view, note, run]
     page.load(open_page, None, opened, **private)
     pool.change(list_agents, pool, agent, **private)
-    adapted = pool.input(adapt, [pool, query, orchestrator], [suite, replacement, mode], **private)
+    adapted = pool.input(adapt, [pool, query, orchestrator], [suite, replacement, mode, orchestrator], **private)
     adapted.then(None, [replacement, query], query, js=REPLACE_QUERY, **private)
     orchestrator.change(_parts, orchestrator, [agent, dialect, plans], **private)
     changes = [pool.change, orchestrator.change, suite.change, plans.change]
@@ -173,6 +175,7 @@ def _note(runtime: Runtime, policy: str | None, pool: str | None, suite: str | N
     family = (suite or "").rpartition(" ")[0]
     notes = [
         checkpoint_note(policy, stored),
+        _describe_score(runtime, policy),
         suite_note(policy, family) if family else "",
         memory_note(policy, stored),
         vote_note(policy, plans or 1),
@@ -184,13 +187,24 @@ def _note(runtime: Runtime, policy: str | None, pool: str | None, suite: str | N
     return f"<p>{text}</p>" if text else ""
 
 
+def _describe_score(runtime: Runtime, name: str) -> str:
+    """What a job measured of its own checkpoint; "" for other orchestrators, and where nothing was measured."""
+    job, _, step = name.partition("@")
+    try:
+        recipe = runtime.jobs.recipe(job) if step else None
+        outcome = describe_outcome(job, recipe, runtime.jobs.folder(job)) if recipe else None
+    except (OSError, UnicodeDecodeError, TrainerError):
+        return ""  # the job or its file is gone
+    return outcome.sentence if outcome is not None and outcome.orchestrator == name else ""
+
+
 def _offer_choices(runtime: Runtime, query: str | None, policy: str | None, pool: str | None) -> tuple[Any, ...]:
     """The orchestrators that can run this query: those that replay a reference plan only where it has one."""
     with_reference = _has_reference(query or "", pool or "")
     if with_reference or not (policy and needs_reference(policy)):
-        return gr.update(choices=orchestrator_choices(with_reference)), gr.skip(), gr.skip(), gr.skip()
+        return gr.update(choices=_list_choices(runtime, pool, with_reference)), gr.skip(), gr.skip(), gr.skip()
     # The old choice stays in the list until the next edit: a click on Run may be on its way with it.
-    choices = orchestrator_choices(with_reference=True)
+    choices = _list_choices(runtime, pool, with_reference=True)
     policy, agent, dialect, _ = split_orchestrator_name(_choose_default(runtime, pool))
     return (
         gr.update(choices=choices, value=policy),
@@ -198,6 +212,10 @@ def _offer_choices(runtime: Runtime, query: str | None, policy: str | None, pool
         gr.update(value=dialect, visible=policy == "model"),
         gr.update(visible=draws_plans(policy)),
     )
+
+
+def _list_choices(runtime: Runtime, pool: str | None, with_reference: bool) -> list[tuple[str, str]]:
+    return orchestrator_choices(with_reference, runtime.store.pools.latest(pool).pool if pool else None)
 
 
 def _choose_default(runtime: Runtime, pool: str | None) -> str:
@@ -228,7 +246,7 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     text, example = choose_first_query(stored, policy)
     if row is not None:
         text = row.query
-    choices = orchestrator_choices(_has_reference(text, pool or ""))
+    choices = orchestrator_choices(_has_reference(text, pool or ""), stored)
     if policy_in_link not in {name for _, name in choices}:
         policy, agent, dialect, plans = split_orchestrator_name(default)
     agents = _agent_names(runtime, pool)
@@ -283,15 +301,17 @@ def _has_reference(query: str, pool: str) -> bool:
 
 def _adapt_to_pool(runtime: Runtime, pool: str | None, query: str | None, policy: str | None) -> tuple[Any, ...]:
     """What queries can be drawn from on a pool, a query of its own in the place of another pool's example (None where
-    the query may stay), and how its plans are released."""
+    the query may stay), how its plans are released, and what can orchestrate it."""
     if not pool:
-        return gr.skip(), None, gr.skip()
+        return gr.skip(), None, gr.skip(), gr.skip()
     stored = runtime.store.pools.latest(pool).pool
     text, example = choose_first_query(stored, policy or "")
     suites = gr.update(choices=list_example_choices(stored), value=example or None)
     modes = gr.update(choices=list_mode_choices(stored), value=POOLS_OWN)
     fits = fits_pool(query or "", stored, runtime.store.pools.names())
-    return suites, None if fits else {"old": query, "new": text}, modes
+    with_reference = _has_reference(query or "", pool) or needs_reference(policy or "")
+    orchestrators = gr.update(choices=orchestrator_choices(with_reference, stored))
+    return suites, None if fits else {"old": query, "new": text}, modes, orchestrators
 
 
 def _draw_query(runtime: Runtime, choice: str | None, pool: str | None) -> Any:

@@ -48,6 +48,16 @@ def test_the_training_demo_is_never_suggested(checkpoints):
     assert suggest_orchestrators(MINE) == [READER, "model:far:plan"]
 
 
+def test_what_plans_for_any_pool_comes_first_and_what_lacks_a_model_says_so(checkpoints):
+    checkpoints(SMALLEST, READER)
+    labels = {name: label for label, name in orchestrator_choices(pool=Pool(name="bare"))}
+    names = list(labels)
+    assert names[:2] == [READER, "model"] and labels[SMALLEST].endswith(" · demonstration")
+    assert labels["model"] == "Model · needs a model" and labels["pipeline"] == "Pipeline · needs a model"
+    assert labels["random_plan"] == "Random plan · baseline" and labels["oracle"] == "Oracle · for queries of a suite"
+    assert ("Model", "model") in orchestrator_choices(pool=MINE)
+
+
 def test_the_oracle_is_offered_only_where_there_is_a_reference_plan():
     names = [name for _, name in orchestrator_choices()]
     without = [name for _, name in orchestrator_choices(with_reference=False)]
