@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from assets import asset
 from studio.access.accounts import SESSION_LASTS, AccountError, Accounts, current_user, make_session_id
 from studio.access.login_brake import MAX_IN_LINE, MAX_WAIT_S, LoginBrake, Record, compute_wait_s
-from studio.access.permissions import check_request
+from studio.access.permissions import check_request, list_refused, list_refused_on_read_only
 from studio.access.roles import Rights, RoleRefused, UserRole, current_rights
 
 COOKIE = "podium_session"
@@ -131,7 +131,9 @@ def login_routes(accounts: Accounts) -> APIRouter:
 
     @router.get("/api/me")
     async def me(request: Request) -> JSONResponse:
-        return JSONResponse({"user": user_of(request), "role": current_rights.get().role})
+        rights = current_rights.get()
+        refused, read_only = list_refused(rights), list_refused_on_read_only(rights)
+        return JSONResponse({"user": user_of(request), "role": rights.role, "refused": refused, "read_only": read_only})
 
     router.include_router(session_routes(accounts))
     router.include_router(account_routes(accounts))

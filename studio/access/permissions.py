@@ -12,7 +12,7 @@ from re import Pattern
 
 from starlette.routing import compile_path
 
-from studio.access.roles import Rights, UserRole
+from studio.access.roles import Rights, RoleRefused, UserRole
 
 COMMAND_PREFIX = "POST /api/pages/"
 
@@ -186,6 +186,26 @@ def check_request(rights: Rights, method: str, path: str) -> None:
 def check_event(rights: Rights, name: str, deed: str) -> None:
     """Raise RoleRefused when an event of a page needs another role."""
     rights.require(EVENTS.get(name, UserRole.OWNER), deed)
+
+
+def list_refused(rights: Rights) -> dict[str, str]:
+    """What a person's controls must not send, by METHOD PATH or EVENT NAME, each with the reason in a sentence."""
+    rows = [*list_declared(), *((f"EVENT {name}", role) for name, role in EVENTS.items())]
+    return {row: reason for row, role in rows if (reason := _explain_refusal(rights, role))}
+
+
+def list_refused_on_read_only(rights: Rights) -> dict[str, str]:
+    """The same for pools that are shared read-only."""
+    reason = _explain_refusal(rights, UserRole.OWNER)
+    return {f"{COMMAND_PREFIX}pool/{name}": reason for name in sorted(POOL_CHANGES)} if reason else {}
+
+
+def _explain_refusal(rights: Rights, needed: UserRole) -> str:
+    try:
+        rights.require(needed, "do this")
+    except RoleRefused as refusal:
+        return f"{str(refusal)[0].upper()}{str(refusal)[1:]}."
+    return ""
 
 
 def stands_in_gradio_rows(method: str, path: str) -> bool:

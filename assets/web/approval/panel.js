@@ -4,6 +4,7 @@
 import { getDocument, post } from "../lib/api.js";
 import { busy, button } from "../lib/controls.js";
 import { dollars, el, seconds } from "../lib/dom.js";
+import { needs } from "../lib/rights.js";
 import { Editor, WAITING_PLAN } from "../what_if/editor.js";
 
 /** @typedef {import("../types").ApprovalRequest} ApprovalRequest */
@@ -69,9 +70,10 @@ class ApprovalView {
     const problem = el("p.run-approval-problem", { role: "alert" });
     const decide = (node, word, verdict) =>
       busy(node, word, () => this.decide(episode, { verdict, note: note.value.trim() }, problem));
-    const approve = button("Approve and run", () => decide(approve, "Approving …", "approve"), "page-primary");
-    const edit = button("Edit the plan …", () => this.edit(episode));
-    const reject = button("Reject", () => decide(reject, "Rejecting …", "reject"), "page-button run-approval-reject");
+    const may = (node) => needs(node, "POST /api/episodes/{episode_id}/approval");
+    const approve = may(button("Approve and run", () => decide(approve, "Approving …", "approve"), "page-primary"));
+    const edit = may(button("Edit the plan …", () => this.edit(episode)));
+    const reject = may(button("Reject", () => decide(reject, "Rejecting …", "reject"), "page-button run-approval-reject"));
     return [
       el("h2", {}, request.round > 1 ? `The plan of round ${request.round} waits for you` : "The plan waits for you"),
       el("ul.run-approval-reasons", {}, ...request.reasons.map((reason) => el("li", { "data-code": reason.code }, reason.sentence))),
@@ -141,7 +143,7 @@ function calls({ calls: planned }) {
   const rows = planned.map((call) => {
     const effects = call.effects ? el("span.run-approval-effects", {}, "may change something outside") : "";
     return el(
-      "tr", {}, el("th", { scope: "row" }, `${call.step} · ${call.worker}`), el("td", {}, el("span", {}, call.instruction), effects),
+      "tr", {}, el("th", { scope: "row" }, `${call.step} · ${call.worker}`), el("td", {}, el("span", {}, call.instruction), written(call.planned), effects),
       el("td", {}, call.seconds === null ? "–" : seconds(call.seconds)), el("td", {}, dollars(call.cost)),
     );
   });
@@ -150,6 +152,11 @@ function calls({ calls: planned }) {
     "details.run-approval-steps", { open: "" }, el("summary", {}, `${planned.length} ${planned.length === 1 ? "step" : "steps"} to run`),
     el("table", {}, el("caption.podium-offscreen", {}, "The steps that wait"), el("thead", {}, el("tr", {}, ...names)), el("tbody", {}, ...rows)),
   );
+}
+
+/** How a plan wrote a call that quotes other steps. */
+function written(planned) {
+  return planned && el("small.run-approval-written", {}, "planned as ", el("code", {}, planned));
 }
 
 /** @param {AuditLine[]} lines */

@@ -3,6 +3,7 @@
 
 import { count, copyButton, el, icon } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
+import { needs } from "../lib/rights.js";
 import { all } from "./address.js";
 import { plural } from "./formats.js";
 
@@ -33,7 +34,7 @@ export class EvaluationForm {
     this.numbers.max_cost.querySelector("input").placeholder = "no cap";
     this.wrong = el("ul.page-problems", { role: "alert" });
     this.size = el("p.train-mute");
-    this.go = el("button.page-primary", { type: "button" }, icon(ACTIONS.play), "Start the evaluation");
+    this.go = needs(el("button.page-primary", { type: "button" }, icon(ACTIONS.play), "Start the evaluation"), "compare/evaluate");
     this.go.addEventListener("click", () => this.submit());
     const summary = el("summary", {}, "New evaluation");
     const numbers = el("div.compare-evaluate-numbers", {}, ...Object.values(this.numbers));

@@ -9,6 +9,7 @@ import { StepsSideBySide } from "./steps.js";
 import { all, one, put, query } from "./address.js";
 import { ACTIONS } from "../lib/icons.js";
 import { describeSteps, outcomeChip } from "../lib/outcome.js";
+import { needs } from "../lib/rights.js";
 
 const ARRANGEMENTS = [["side", "Side by side"], ["stack", "Stacked"]];
 
@@ -46,9 +47,9 @@ export class QueryView {
       chooser("Suite", reply.suites.map(({ family, level }) => [`${family} ${level}`, `${family} · level ${level}`]), "itinerary 3");
     const draw = el("button.page-button", { type: "button" }, "Draw a query");
     draw.addEventListener("click", () => this.draw());
-    this.go = el("button.page-primary", { type: "button" }, icon(ACTIONS.play), "Compare");
+    this.go = needs(el("button.page-primary", { type: "button" }, icon(ACTIONS.play), "Compare"), "compare/run");
     this.go.addEventListener("click", () => this.run());
-    this.halt = el("button.page-button", { type: "button" }, icon(ACTIONS.stop), "Stop");
+    this.halt = needs(el("button.page-button", { type: "button" }, icon(ACTIONS.stop), "Stop"), "compare/stop");
     this.halt.hidden = true;
     this.halt.addEventListener("click", () => this.page.act({ action: "stop", episodes: all("e") }));
     const line = el("div.compare-query-line", {}, labelField("Pool", this.pool), labelField("Suite", this.suite), draw, this.go, this.halt);

@@ -8,6 +8,7 @@ import { post } from "../lib/api.js";
 import { busy, button } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
 import { isOver } from "../lib/outcome.js";
+import { needs } from "../lib/rights.js";
 
 const LEAD = "Runs again, without each step, worker and access-list entry, only what may see it.";
 
@@ -24,7 +25,7 @@ class CreditView {
   constructor(view) {
     this.view = view;
     this.episode = null;
-    this.button = button("Measure credit", () => busy(this.button, "Running again …", () => this.measure()));
+    this.button = needs(button("Measure credit", () => busy(this.button, "Running again …", () => this.measure())), "POST /api/episodes/{episode_id}/credit");
     this.lead = el("p.run-credit-lead", {}, LEAD);
     this.result = el("div.run-credit-result", { role: "status" });
     this.root = el("section.run-view-panel.run-credit", { "aria-label": "Credit" }, el("h2", {}, "Credit"), this.lead, this.button, this.result);

@@ -5,6 +5,7 @@ import { button } from "./controls.js";
 import { el } from "./dom.js";
 import { labelField } from "./form.js";
 import { plain } from "./reply.js";
+import { needs } from "./rights.js";
 
 /**
  * @param {string} action
@@ -33,7 +34,7 @@ export class Housekeeping {
     const reply = await ask("dependents", { kind, name });
     const lines = reply.ok ? [...reply.blocking, ...reply.affected] : [plain(reply.problems)];
     const blocked = !reply.ok || reply.blocking.length > 0;
-    const remove = button("Delete", () => this.remove(kind, name, label), "page-danger");
+    const remove = needs(button("Delete", () => this.remove(kind, name, label), "page-danger"), "housekeeping/delete");
     remove.disabled = blocked;
     const parts = [];
     const buttons = [button("Cancel", () => this.drawer.close()), remove];
@@ -41,7 +42,7 @@ export class Housekeeping {
       const input = el("input", { type: "text", autocomplete: "off", value: label, maxlength: "80" });
       const field = labelField("Name", input, "For people; addresses and commands keep the id.");
       parts.push(field.node);
-      buttons.push(button("Rename", () => this.rename(kind, name, input.value.trim(), field), "page-primary"));
+      buttons.push(needs(button("Rename", () => this.rename(kind, name, input.value.trim(), field), "page-primary"), "housekeeping/rename"));
     }
     if (lines.length) parts.push(el("ul.page-lines", { "data-blocked": String(blocked) }, ...lines.map((line) => el("li", {}, line))));
     else if (!renames) parts.push(el("p.page-lead", {}, "Nothing depends on it."));
@@ -99,9 +100,9 @@ export class Housekeeping {
 
   /** @param {import("../types").DeletedThing} entry */
   trashLine({ key, kind, name, deleted_at: at, days }) {
-    const back = button("Put back", async () => {
+    const back = needs(button("Put back", async () => {
       if (await this.putBack(key)) this.drawer.close();
-    });
+    }), "housekeeping/put_back");
     const when = `${new Date(at).toLocaleString()} · goes for good in ${Math.max(1, Math.round(days))} days`;
     return el("li", {}, el("div.page-version-line", {}, el("b", {}, `${kind} ${name}`), back), el("p", {}, when));
   }

@@ -3,6 +3,7 @@
 import { getDocument, post } from "./api.js";
 import { el, icon } from "./dom.js";
 import { ACTIONS } from "./icons.js";
+import { needs } from "./rights.js";
 
 /** What is written on the toggle before and after; an edited run is saved rather than liked. */
 export const STAR = ["Star", "Starred"];
@@ -17,7 +18,7 @@ export const SAVE = ["Save as demonstration", "Saved as demonstration"];
  */
 export function starButton(episode, on = null, words = null) {
   const word = el("span", { class: words ? "" : "podium-offscreen" });
-  const node = el("button.podium-star", { type: "button" }, icon(ACTIONS.star), word);
+  const node = needs(el("button.podium-star", { type: "button" }, icon(ACTIONS.star), word), "POST /api/episodes/{episode_id}/star");
   const address = `/api/episodes/${encodeURIComponent(episode)}/star`;
   /** @param {boolean} state */
   const show = (state) => {

@@ -2,10 +2,12 @@
 
 import { getDocument, post } from "../lib/api.js";
 import { el } from "../lib/dom.js";
+import { holdToRights } from "../lib/rights.js";
 import { AccountDrawer } from "./account_drawer.js";
 
 async function show() {
-  const { user, role } = await getDocument("/api/me");
+  const { user, role, ...rights } = await getDocument("/api/me");
+  holdToRights(rights);
   const drawer = new AccountDrawer(user, role);
   const name = el("button.podium-link.podium-me-name", { type: "button", title: "Your sessions, and who may log in" }, `${user} · ${role}`);
   name.addEventListener("click", () => drawer.open());

@@ -5,6 +5,7 @@ import { button, select } from "../lib/controls.js";
 import { el, icon } from "../lib/dom.js";
 import { labelField } from "../lib/form.js";
 import { kindIcon } from "../lib/icons.js";
+import { needs } from "../lib/rights.js";
 
 const LEAD = "A checkpoint that was trained on the bare query knows the workers of one pool by heart. On this pool each of them stands for a worker that does the same, found by their descriptions.";
 const AUTOMATIC = "auto:"; // no worker's name holds a colon
@@ -26,7 +27,7 @@ class Binding {
     this.rows = el("ul.pool-binding-rows", { "aria-label": "Learnt workers" });
     this.choice = select([], "", (checkpoint) => this.send({ action: "binding", checkpoint }));
     this.field = labelField("Checkpoint", this.choice);
-    this.reset = button("Reset all", () => this.send({ action: "reset_binding" }));
+    this.reset = needs(button("Reset all", () => this.send({ action: "reset_binding" })), "pool/reset_binding");
   }
 
   open() {

@@ -3,6 +3,7 @@
 import { button } from "../lib/controls.js";
 import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS, LIGHTS, kindIcon } from "../lib/icons.js";
+import { needs } from "../lib/rights.js";
 import { openEvidence } from "./evidence.js";
 import { openRemove, openTry, openWorker } from "./worker_dialogs.js";
 import { testOnCard, testResult } from "./worker_test.js";
@@ -106,9 +107,9 @@ function figures(worker) {
  */
 function toggle(page, worker) {
   const label = `${worker.enabled ? "Disable" : "Enable"} ${worker.name}`;
-  const node = el("button.page-toggle", {
+  const node = needs(el("button.page-toggle", {
     type: "button", role: "switch", "aria-checked": String(worker.enabled), "aria-label": label, "data-key": `toggle-${worker.name}`,
-  });
+  }), "pool/set_enabled");
   node.disabled = page.isOld();
   node.addEventListener("click", async () => {
     const reply = await page.act({ action: "set_enabled", name: worker.name, enabled: !worker.enabled });
@@ -125,8 +126,8 @@ function toggle(page, worker) {
  */
 function actions(page, worker) {
   const row = el("div.page-actions");
-  const add = (label, path, work, brief = false, about = "") => {
-    const node = button("", work, "page-action");
+  const add = (command, label, path, work, brief = false, about = "") => {
+    const node = needs(button("", work, "page-action"), `pool/${command}`);
     node.append(icon(path), brief ? "" : label);
     if (brief) node.title = label;
     if (about) node.title = about;
@@ -135,13 +136,13 @@ function actions(page, worker) {
     row.append(node);
     return node;
   };
-  if (!page.isOld()) add("Test", ACTIONS.pulse, (event) => testOnCard(page, worker.name, event.currentTarget), false, "Call it once with its sample");
-  add("Try it", ACTIONS.play, () => openTry(page, worker), false, "Call it with arguments of your own");
+  if (!page.isOld()) add("test_worker", "Test", ACTIONS.pulse, (event) => testOnCard(page, worker.name, event.currentTarget), false, "Call it once with its sample");
+  add("try_worker", "Try it", ACTIONS.play, () => openTry(page, worker), false, "Call it with arguments of your own");
   if (page.isOld()) return row;
-  add("Edit", ACTIONS.pencil, () => openWorker(page, worker, worker.name));
-  add("Measure", ACTIONS.scale, () => openEvidence(page, worker.name));
-  add("Clone", ACTIONS.copy, () => openWorker(page, { ...worker, name: `${worker.name}-copy`.slice(0, 48) }, null), true);
-  if (REFRESHABLE.includes(worker.kind)) add("Refresh", ACTIONS.again, () => page.act({ action: "refresh", name: worker.name }));
-  add("Remove", ACTIONS.trash, () => openRemove(page, worker), true);
+  add("save_worker", "Edit", ACTIONS.pencil, () => openWorker(page, worker, worker.name));
+  add("evidence", "Measure", ACTIONS.scale, () => openEvidence(page, worker.name));
+  add("save_worker", "Clone", ACTIONS.copy, () => openWorker(page, { ...worker, name: `${worker.name}-copy`.slice(0, 48) }, null), true);
+  if (REFRESHABLE.includes(worker.kind)) add("refresh", "Refresh", ACTIONS.again, () => page.act({ action: "refresh", name: worker.name }));
+  add("remove_worker", "Remove", ACTIONS.trash, () => openRemove(page, worker), true);
   return row;
 }

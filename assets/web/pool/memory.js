@@ -5,9 +5,10 @@ import { busy, button, select } from "../lib/controls.js";
 import { dollars, el, icon } from "../lib/dom.js";
 import { labelField } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
+import { needs } from "../lib/rights.js";
 
 const LEAD = "What went wrong in a failed run is kept as one sentence, and shown to an orchestrating model before similar queries. Nothing of it leaves this pool.";
-const REACH = "It reaches language models that orchestrate in any dialect (Model, ReAct), not fixed policies, and not checkpoints that have learnt one prompt by heart. Training never uses it; an evaluation does in the condition “memory” alone.";
+const REACH = "It reaches language models that orchestrate (Model, ReAct, Agent with tools) and checkpoints that read the pool with each query. It does not reach readers, checkpoints that were trained on the bare query, or baselines; below the choice of an orchestrator the Run page says which. Training never uses it; an evaluation does in the condition “memory” alone.";
 
 export async function openMemory(page) {
   const reply = await page.act({ action: "memory" });
@@ -21,9 +22,9 @@ class Memory {
     this.note = el("p.pool-hint", {}, REACH);
     this.problem = el("p.form-general", { role: "alert" });
     this.heading = el("h3.pool-memory-heading");
-    this.learn = button("Learn from recorded failures", () => busy(this.learn, "Learning …", () => this.send({ action: "learn" })));
-    this.clear = button("Clear all", () => this.forgetAll(), "page-danger");
-    this.choice = select([], "", (memory) => this.send({ action: "set_memory", memory }));
+    this.learn = needs(button("Learn from recorded failures", () => busy(this.learn, "Learning …", () => this.send({ action: "learn" }))), "pool/learn");
+    this.clear = needs(button("Clear all", () => this.forgetAll(), "page-danger"), "pool/forget");
+    this.choice = needs(select([], "", (memory) => this.send({ action: "set_memory", memory })), "pool/set_memory");
     this.field = labelField(
       "Lessons are", this.choice, "By rule: from the states of turns and steps, at no cost. By an agent: one call for each failed run.",
     );
@@ -68,7 +69,7 @@ class Memory {
 
   /** @param {import("../types").LessonDocument} lesson */
   item(lesson) {
-    const forget = button("", () => this.send({ action: "forget", lesson: lesson.id }), "page-close");
+    const forget = needs(button("", () => this.send({ action: "forget", lesson: lesson.id }), "page-close"), "pool/forget");
     forget.append(icon(ACTIONS.trash));
     forget.setAttribute("aria-label", `Forget: ${lesson.sentence}`);
     const by = lesson.written_by === "rule" ? "by rule" : `by ${lesson.written_by}`;

@@ -9,6 +9,7 @@ import { el, heading, icon, recall, remember } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { Housekeeping } from "../lib/housekeeping.js";
 import { menu } from "../lib/menu.js";
+import { needs } from "../lib/rights.js";
 import { openBinding } from "./binding.js";
 import { workerCard } from "./card.js";
 import { Gallery } from "./gallery.js";
@@ -39,7 +40,7 @@ class PoolPage {
     this.gallery = new Gallery(this);
     this.toast = new Toast();
     this.housekeeping = new Housekeeping(this.drawer, this.toast, ({ name, gone }) => this.act({ action: "show", pool: gone ? null : name }));
-    const page = el(
+    const page = this.root = el(
       "div.pool-page", {}, heading("Pool", "Agents and tools that an orchestrator may call. All share one action interface."), this.bar,
       this.note, this.orchestrators, this.tools, this.grid, this.drawer.node, this.toast.node,
     );
@@ -94,6 +95,7 @@ class PoolPage {
     const other = state.pool?.name !== this.state?.pool?.name;
     if (other) this.tests.clear();
     this.state = state;
+    this.root.toggleAttribute("data-read-only", state.read_only);
     if (other) this.loadOrchestrators();
     remember("pool", state.pool?.name);
     remember("version", this.isOld() ? state.pool.version : null);
@@ -137,16 +139,16 @@ class PoolPage {
     if (pool) {
       this.bar.append(
         setKey(button(`Version ${pool.version}`, () => openVersions(this), "page-version"), "versions"),
-        setKey(button(`Mode: ${pool.mode.name}`, () => openMode(this)), "mode"),
+        setKey(needs(button(`Mode: ${pool.mode.name}`, () => openMode(this)), "pool/save_mode"), "mode"),
         setKey(el("a.page-button", { href: `/?pool=${encodeURIComponent(pool.name)}` }, "Run"), "run"),
-        setKey(button("Train on this pool", () => openTraining(this)), "train"),
+        setKey(needs(button("Train on this pool", () => openTraining(this)), "pool/train_on_pool"), "train"),
       );
     }
     const more = menu("More", this.listMore());
     setKey(more.toggle, "more");
-    this.bar.append(more.root, setKey(button("New pool", () => openNew(this)), "new"));
+    this.bar.append(more.root, setKey(needs(button("New pool", () => openNew(this)), "pool/create"), "new"));
     if (pool && !this.isOld()) {
-      const add = setKey(button("", () => this.gallery.open(), "page-primary pool-add-top"), "add-top");
+      const add = setKey(needs(button("", () => this.gallery.open(), "page-primary pool-add-top"), "pool/add_template"), "add-top");
       add.append(icon(ACTIONS.plus), "Add worker");
       this.bar.append(add);
     }
@@ -157,7 +159,7 @@ class PoolPage {
       this.note.append(
         el("span", {}, `You are looking at version ${pool.version}; version ${pool.current} is current.`),
         button("What changed since", () => openVersions(this, pool.version, pool.current)),
-        button("Restore this version", () => this.act({ action: "restore", version: pool.version })),
+        needs(button("Restore this version", () => this.act({ action: "restore", version: pool.version })), "pool/restore"),
         button("Back to the current one", () => this.show()),
       );
     }
@@ -168,14 +170,14 @@ class PoolPage {
     const { pool } = this.state;
     const own = pool
       ? [
-        button("Limits", () => openLimits(this)),
+        needs(button("Limits", () => openLimits(this)), "pool/save_limits"),
         button(pool.limits.memory === "off" ? "Memory" : "Memory on", () => openMemory(this)),
         button("Binding", () => openBinding(this)),
-        button("Rename or delete", () => openManage(this)),
+        needs(button("Rename or delete", () => openManage(this)), "pool/rename_pool"),
         el("a", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }, "Export"),
       ]
       : [];
-    return [...own, button("Import", () => openPoolFile(this)), button("Deleted pools", () => this.housekeeping.openTrash(["pool"]))];
+    return [...own, needs(button("Import", () => openPoolFile(this)), "pool/import"), button("Deleted pools", () => this.housekeeping.openTrash(["pool"]))];
   }
 
   /** Why this person changes nothing here; "" when they may. */
@@ -223,7 +225,7 @@ class PoolPage {
   }
 
   addCard() {
-    const add = setKey(button("", () => this.gallery.open(), "page-add"), "add");
+    const add = setKey(needs(button("", () => this.gallery.open(), "page-add"), "pool/add_template"), "add");
     const plus = el("span.page-plus", {}, icon(ACTIONS.plus));
     add.append(
       plus, el("b", {}, "Add a worker"),

@@ -4,6 +4,7 @@ import { plain } from "../lib/reply.js";
 import { attempt, button, select } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
 import { Form, labelField } from "../lib/form.js";
+import { needs } from "../lib/rights.js";
 
 export function openLimits(page) {
   const form = new Form(page.state.limits_schema, page.state.pool.limits);
@@ -82,6 +83,7 @@ export async function openManage(page) {
 function shareParts(page) {
   if (page.state.role !== "owner") return [];
   const box = el("input", { type: "checkbox" });
+  needs(box, "pool/set_read_only");
   box.checked = page.state.read_only;
   box.addEventListener("change", () => page.act({ action: "set_read_only", on: box.checked }));
   return [el("label.pool-share", {}, box, el("span", {}, "Share read-only: editors run and copy it, only owners change it"))];

@@ -4,6 +4,7 @@ import { plain } from "../lib/reply.js";
 import { button, select } from "../lib/controls.js";
 import { el, icon } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
+import { needs } from "../lib/rights.js";
 
 /** All versions; with `before` and `after` their difference is shown at once. */
 export function openVersions(page, before = null, after = null) {
@@ -73,10 +74,10 @@ function difference(page, diff, before) {
   if (diff.pool.length) parts.push(changeBox("Pool", "changed", diff.pool));
   if (!parts.length) parts.push(el("p.page-lead", {}, "These two versions hold the same."));
   if (before !== page.state.pool.current) {
-    const restore = button(`Restore version ${before}`, async () => {
+    const restore = needs(button(`Restore version ${before}`, async () => {
       const reply = await page.act({ action: "restore", version: before });
       if (reply.ok) page.drawer.close();
-    }, "page-primary");
+    }, "page-primary"), "pool/restore");
     const row = el("div.pool-version-restore", {}, restore);
     parts.push(row);
   }

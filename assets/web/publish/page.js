@@ -10,6 +10,7 @@ import { textField } from "../lib/fields.js";
 import { labelField } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
 import { describeSteps } from "../lib/outcome.js";
+import { needs } from "../lib/rights.js";
 
 const POLL_MS = 1000;
 const WAYS = {
@@ -112,7 +113,7 @@ class PublishPage {
     this.fields.with_model = { ...withModel, read: () => model.checked };
     this.general = el("div.form-general", { role: "alert" });
     this.runs = el("div.publish-runs");
-    this.previewing = button("Preview every file", () => this.makePreview(), "page-primary");
+    this.previewing = needs(button("Preview every file", () => this.makePreview(), "page-primary"), "publish/preview");
     this.form.append(
       el("h2", {}, "What"), two(this.fields.pool, this.fields.orchestrator), this.fields.with_model.node,
       el("h2", {}, "What visitors may do"), this.ways(), el("h2", {}, "Recorded runs"), this.runs, el("h2", {}, "Where"),
@@ -222,7 +223,7 @@ class PublishPage {
         `${count(bundles.reduce((sum, bundle) => sum + bundle.files.length, 0))} files, ${bytes(total)}, ${runs} recorded runs. No secret was found in any of them.`,
       ),
     );
-    this.publishing = button("Publish", () => this.publish(), "page-primary");
+    this.publishing = needs(button("Publish", () => this.publish(), "page-primary"), "publish/publish");
     const head = el("header.publish-head", {}, words, this.publishing);
     this.changed = el("p.page-warning", {}, "The choices have changed: preview again.");
     this.changed.hidden = true;
@@ -347,7 +348,8 @@ function publicationCard({ key, repo, state, message, stages, links, visibility 
   if (state === "done") head.append(el("span.publish-mute", {}, visibility));
   for (const [label, href] of links)
     if (/^https?:\/\//.test(href)) head.append(el("a.podium-link", { href, target: "_blank", rel: "noopener" }, `Open the ${label}`));
-  const remove = button("Delete the record", () => housekeeping.open({ kind: "publication", name: key, label: repo }), "page-link");
+  const open = () => housekeeping.open({ kind: "publication", name: key, label: repo });
+  const remove = needs(button("Delete the record", open, "page-link"), "housekeeping/delete");
   remove.dataset.key = `delete-${key}`;
   head.append(remove);
   const box = el("article.publish-publication", { "data-state": state, "data-publication": key }, head);

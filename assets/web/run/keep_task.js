@@ -2,11 +2,12 @@
 
 import { post } from "../lib/api.js";
 import { el } from "../lib/dom.js";
+import { needs } from "../lib/rights.js";
 
 /** @param {import("../types").EpisodeHead} episode */
 export function keepTaskButton(episode) {
   const title = "Its query, its answer and the plan that led to it become one of this pool's own tasks.";
-  const node = el("button.podium-link", { type: "button", title }, "Keep as a task");
+  const node = needs(el("button.podium-link", { type: "button", title }, "Keep as a task"), "POST /api/episodes/{episode_id}/task");
   node.addEventListener("click", async () => {
     node.disabled = true;
     try {

@@ -2,6 +2,7 @@
 
 import { post } from "../lib/api.js";
 import { el } from "../lib/dom.js";
+import { needs } from "../lib/rights.js";
 
 /** The offers below a result. `onStarted(id)` hears of a run that is started here.
  * @param {import("../types").EpisodeHead} episode
@@ -16,7 +17,7 @@ export function offerList(episode, onStarted) {
 /** @param {import("../types").Offer} offer */
 function control(episode, offer, onStarted, problem) {
   if (offer.href) return el("a.podium-link", { href: offer.href }, offer.text);
-  const button = el("button.podium-link", { type: "button" }, offer.text);
+  const button = needs(el("button.podium-link", { type: "button" }, offer.text), "POST /api/episodes/{episode_id}/again");
   button.addEventListener("click", async () => {
     button.disabled = true;
     try {

@@ -4,6 +4,7 @@ import { getDocument, sendCommand } from "../lib/api.js";
 import { plain } from "../lib/reply.js";
 import { button, busy, select } from "../lib/controls.js";
 import { copyButton, count, el, heading, recall } from "../lib/dom.js";
+import { needs } from "../lib/rights.js";
 import { snippets } from "./snippets.js";
 
 const REFRESH_MS = 2000;
@@ -82,7 +83,7 @@ class ServePage {
     this.port.addEventListener("input", () => (this.portTouched = true));
     this.name = el("input.serve-input", { type: "text", placeholder: "podium-POOL", maxlength: 200 });
     this.everywhere = el("input", { type: "checkbox" });
-    this.go = el("button.page-primary", { type: "submit", disabled: "" }, "Start serving"); // until pools are there to choose
+    this.go = needs(el("button.page-primary", { type: "submit", disabled: "" }, "Start serving"), "serve/start"); // until pools are there to choose
     const two = el("div.serve-two", {}, this.field("port", "Port", this.port), this.field("name", "Model name", this.name));
     const check = el("label.serve-check", {}, this.everywhere, "Let other machines in (with a token)");
     this.problems.everywhere = el("span.serve-problem", { role: "alert" });
@@ -147,7 +148,7 @@ class ServePage {
   tokenCard() {
     this.tokenName =
       el("input.serve-input", { type: "text", placeholder: "For which client?", "aria-label": "Name of a new token", maxlength: 64 });
-    const add = el("button.page-button", { type: "submit" }, "New token");
+    const add = needs(el("button.page-button", { type: "submit" }, "New token"), "serve/add_token");
     const line = el("div.serve-line", {}, this.tokenName, add);
     this.tokenLead = el("p.serve-lead");
     this.tokenProblem = el("p.serve-problem", { role: "alert" });
@@ -184,7 +185,7 @@ class ServePage {
     this.tokens.dataset.shown = key;
     this.tokens.replaceChildren(
       ...tokens.map((token) => {
-        const remove = button("Remove", () => this.removeToken(token.name), "podium-link");
+        const remove = needs(button("Remove", () => this.removeToken(token.name), "podium-link"), "serve/remove_token");
         remove.setAttribute("aria-label", `Remove the token ${token.name}`);
         const day = new Date(token.created_at).toLocaleDateString();
         return el("li.serve-line", {}, el("b", {}, token.name), el("span.serve-since", {}, `since ${day}`), remove);
@@ -224,7 +225,7 @@ class ServerCard {
     const title =
       el("div.serve-title", {}, el("h2", {}, server.model), el("p", {}, `Pool ${server.pool} v${server.version} · ${server.orchestrator_label}`));
     this.pill = el("span.traces-pill");
-    this.stop = button("Stop", () => this.end(server.port), "page-button");
+    this.stop = needs(button("Stop", () => this.end(server.port), "page-button"), "serve/stop");
     const head = el("header.serve-head", {}, title, this.pill, this.stop);
     this.url = address(server);
     const facts = el("dl.serve-facts");

@@ -8,13 +8,14 @@ import { busy, button, select } from "../lib/controls.js";
 import { count, el, icon } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { plain } from "../lib/reply.js";
+import { needs } from "../lib/rights.js";
 import { MakeTasks } from "./make.js";
 import { PasteTasks } from "./paste.js";
 import { TaskForm } from "./task_form.js";
 
 const OWN = "practice:";
 const SPLITS = [["", "All"], ["train", "To learn"], ["validation", "To watch"], ["test", "To measure"]];
-const WAYS = [["make", "Make tasks"], ["paste", "Paste or upload"], ["write", "Write one"]];
+const WAYS = [["make", "Make tasks", "make_tasks"], ["paste", "Paste or upload", "add_tasks"], ["write", "Write one", "save_task"]];
 const SEARCH_MS = 300;
 
 export class TasksPanel {
@@ -113,8 +114,9 @@ export class TasksPanel {
     const text = el("div", {}, el("b", {}, row.query), el("span", {}, `= ${row.answer}`), el("small", {}, facts.join(" · ")));
     const node = el("li", { "data-origin": row.origin }, text);
     if (row.origin) {
-      const edit = iconButton(`Edit: ${row.query}`, ACTIONS.pencil, () => this.open("write", row));
-      const strike = iconButton(`Strike: ${row.query}`, ACTIONS.cross, () => this.change({ action: "strike_task", query: row.query }));
+      const edit = needs(iconButton(`Edit: ${row.query}`, ACTIONS.pencil, () => this.open("write", row)), "train/save_task");
+      const drop = () => this.change({ action: "strike_task", query: row.query });
+      const strike = needs(iconButton(`Strike: ${row.query}`, ACTIONS.cross, drop), "train/strike_task");
       node.append(el("span.train-tasks-do", {}, edit, strike));
     }
     return node;
@@ -141,7 +143,7 @@ export class TasksPanel {
     const { struck } = this.tasks;
     this.struck.hidden = !struck.length;
     const back = (query) => {
-      const put = button("Put back", () => this.change({ action: "restore_task", query }), "podium-link");
+      const put = needs(button("Put back", () => this.change({ action: "restore_task", query }), "podium-link"), "train/restore_task");
       return el("li", {}, el("span", {}, query), put);
     };
     this.struck.replaceChildren(
@@ -150,8 +152,8 @@ export class TasksPanel {
   }
 
   drawWays() {
-    for (const [name, label] of WAYS) {
-      const chip = button(label, () => this.open(this.way === name ? "" : name), "page-chip");
+    for (const [name, label, command] of WAYS) {
+      const chip = needs(button(label, () => this.open(this.way === name ? "" : name), "page-chip"), `train/${command}`);
       chip.dataset.way = name;
       this.ways.append(chip);
     }

@@ -5,6 +5,7 @@ import { count, dollars, el, heading, recall, remember, seconds } from "../lib/d
 import { describeSteps } from "../lib/outcome.js";
 import { plain, Toast } from "../lib/reply.js";
 import { starButton } from "../lib/star.js";
+import { needs } from "../lib/rights.js";
 
 const FILTERS = ["text", "pool", "orchestrator", "state", "user", "source", "nested", "sort"];
 const REFRESH_MS = 4000;
@@ -192,9 +193,9 @@ class TracesPage {
     const clear = button("Clear", () => this.clear());
     this.actions.replaceChildren(
       el("span.traces-chosen", {}, number === 1 ? "1 run" : `${number} runs`),
-      button("Star", () => this.act("star", { on: true })),
-      button("Take the star back", () => this.act("star", { on: false })),
-      button("Delete", () => this.askToDelete()), clear,
+      needs(button("Star", () => this.act("star", { on: true })), "traces/star"),
+      needs(button("Take the star back", () => this.act("star", { on: false })), "traces/star"),
+      needs(button("Delete", () => this.askToDelete()), "traces/delete"), clear,
     );
   }
 

@@ -3,6 +3,7 @@
 import { button } from "../lib/controls.js";
 import { count, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
+import { needs } from "../lib/rights.js";
 import { DOING, bytes, moment, runLink, share } from "./formats.js";
 
 /**
@@ -44,7 +45,7 @@ function checkpointTable(checkpoints, manage) {
       "Publish",
     );
     const thing = { kind: "checkpoint", name: checkpoint.name, label: checkpoint.label };
-    const remove = button("", () => manage(thing), "page-action");
+    const remove = needs(button("", () => manage(thing), "page-action"), "housekeeping/delete");
     remove.setAttribute("aria-label", `Delete ${checkpoint.name}`);
     remove.append(icon(ACTIONS.trash));
     const doing = el("span.train-job-doing", {}, run, publish, remove);

@@ -2,6 +2,7 @@
 
 import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
+import { needs } from "../lib/rights.js";
 import { DOING, about, bytes, moment, runLink, sentence } from "./formats.js";
 
 const PACES = { demonstrations: "A demonstration", evaluate: "An episode" };
@@ -47,15 +48,15 @@ export class JobHead {
     const text =
       el("div.train-job-name", {}, line, el("p", {}, state.title || `${state.kind.replaceAll("+", ", then ")} on ${state.pool}`));
     const actions = el("div.train-job-actions");
-    const add = (label, path, command, kind = "page-button") => {
-      const node = el("button", { class: kind, type: "button" }, icon(path), label);
+    const add = (request, label, path, command, kind = "page-button") => {
+      const node = needs(el("button", { class: kind, type: "button" }, icon(path), label), request);
       node.addEventListener("click", command);
       actions.append(node);
     };
-    if (state.can_stop) add(state.state === "queued" ? "Take out of the queue" : "Stop and save", ACTIONS.stop, () => this.view.act({
+    if (state.can_stop) add("train/stop", state.state === "queued" ? "Take out of the queue" : "Stop and save", ACTIONS.stop, () => this.view.act({
       action: "stop", job: state.id,
     }));
-    if (state.resumable) add("Resume", ACTIONS.again, () => this.view.command({ action: "resume", job: state.id }), "page-primary");
+    if (state.resumable) add("train/resume", "Resume", ACTIONS.again, () => this.view.command({ action: "resume", job: state.id }), "page-primary");
     const best = state.checkpoints.find((checkpoint) => checkpoint.best) || state.checkpoints[0];
     if (best) {
       const run = el(
@@ -64,8 +65,8 @@ export class JobHead {
       );
       actions.append(run);
     }
-    add("Edit as new recipe", ACTIONS.pencil, () => this.view.edit(state.id));
-    add("Rename or delete", ACTIONS.trash, () => this.view.manage({ kind: "job", name: state.id, label: state.label, renames: true }));
+    add("train/of_job", "Edit as new recipe", ACTIONS.pencil, () => this.view.edit(state.id));
+    add("housekeeping/rename", "Rename or delete", ACTIONS.trash, () => this.view.manage({ kind: "job", name: state.id, label: state.label, renames: true }));
     return el("div.train-job-title", {}, text, actions);
   }
 
@@ -88,7 +89,7 @@ export class JobHead {
         state.ahead.length ? `Waits for ${state.ahead.join(", ")}: one job runs at a time.` : "Nothing runs before it.",
       );
       if (!state.ahead.length) {
-        const start = el("button.page-button", { type: "button" }, "Start it now");
+        const start = needs(el("button.page-button", { type: "button" }, "Start it now"), "train/start_queue");
         start.addEventListener("click", () => this.view.command({ action: "start_queue" }));
         box.append(start);
       }

@@ -3,6 +3,7 @@
 import { copyButton, count, el, icon, saveFile } from "../lib/dom.js";
 import { button } from "../lib/controls.js";
 import { ACTIONS } from "../lib/icons.js";
+import { needs } from "../lib/rights.js";
 import { STAGES } from "./formats.js";
 
 const TINY = "The tiny model knows only the starter pool, by heart: it plans ledger, atlas, forge and itinerary tasks and nothing else. It cannot read another pool, chat, or answer from knowledge; for that choose starter:smollm2 or a model of the hub.";
@@ -23,7 +24,7 @@ export class StartCard {
     this.edit = el("button.page-button.train-edit", { type: "button" }, icon(ACTIONS.pencil), "Edit the recipe");
     this.edit.addEventListener("click", () => page.go({ new: "1" }));
     this.needs = el("div.train-needs", { id: "train-needs" });
-    this.button = el("button.page-primary.train-go", { type: "button", "aria-describedby": "train-needs" }, "Start");
+    this.button = needs(el("button.page-primary.train-go", { type: "button", "aria-describedby": "train-needs" }, "Start"), "train/submit");
     this.button.addEventListener("click", () => page.submit());
     this.terminal = el("details.train-terminal");
     this.tiny = el("p.train-honest", {}, TINY);

@@ -5,6 +5,7 @@ import { getDocument } from "../lib/api.js";
 import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { describeSteps, isOver } from "../lib/outcome.js";
+import { needs } from "../lib/rights.js";
 import { Editor } from "./editor.js";
 
 const DIFFERENCES = {
@@ -48,7 +49,7 @@ class WhatIfView {
       "What if …",
     );
     node.addEventListener("click", () => this.edit(this.view.step));
-    return node;
+    return needs(node, "POST /api/episodes/{episode_id}/what-if");
   }
 
   /** Below the head of a step in the inspector. */
@@ -59,7 +60,7 @@ class WhatIfView {
       const href = `/?episode=${encodeURIComponent(detail.reused.episode)}&step=${detail.reused.step}`;
       row.append(el("a.podium-link", { href }, `Taken over from step ${detail.reused.step} of the run it varies`));
     }
-    const node = el("button.podium-link", { type: "button" }, icon(ACTIONS.pencil), "Edit this step");
+    const node = needs(el("button.podium-link", { type: "button" }, icon(ACTIONS.pencil), "Edit this step"), "POST /api/episodes/{episode_id}/what-if");
     node.addEventListener("click", () => this.edit(detail.id));
     row.append(node);
     return row;

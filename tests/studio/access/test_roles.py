@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from itertools import chain
+
 import pytest
 from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 
+from assets import asset
 from pool_registry.worker import WorkerSpec
 from studio.access.accounts import AccountError, Accounts, Tokens
 from studio.access.permissions import (
+    COMMAND_PREFIX,
     COMMANDS,
     EVENTS,
     GRADIO_ROUTES,
@@ -162,9 +167,21 @@ def test_gradio_is_closed_but_for_what_the_pages_need(app, clients):
 # What each role may do
 
 
+def test_a_page_is_told_what_its_person_may_not_send_and_why(clients):
+    viewer, editor, owner = (clients[name].get("/api/me").json() for name in ("vera", "eddy", "olga"))
+    assert owner["refused"] == owner["read_only"] == {}
+    run = "Only editors and owners may do this, and you are a viewer; ask olga."
+    assert viewer["refused"]["EVENT start"] == viewer["refused"]["POST /api/pages/pool/create"] == run
+    assert "POST /api/pages/pool/show" not in viewer["refused"] and "EVENT start" not in editor["refused"]
+    publish = "POST /api/pages/publish/publish"
+    assert editor["refused"][publish] == "Only owners may do this, and you are an editor; ask olga."
+    assert "POST /api/pages/pool/save_worker" in editor["read_only"]
+
+
 def test_a_viewer_looks_and_neither_runs_nor_changes(clients):
     vera = clients["vera"]
-    assert vera.get("/api/me").json() == {"user": "vera", "role": "viewer"}
+    me = vera.get("/api/me").json()
+    assert (me["user"], me["role"]) == ("vera", "viewer")
     assert vera.get("/", headers={"accept": "text/html"}).status_code == 200
     assert vera.get("/pool").status_code == 200 and vera.get("/api/traces").status_code == 200
     assert send(vera, "pool/show", pool="starter").json()["state"]["role"] == "viewer"
@@ -410,3 +427,16 @@ def test_a_token_may_do_what_its_person_may(runtime):
     assert ask("olga", "POST", "/v1/pools/over-http/workers", worker=GETOUTPUT).status_code == 200
     people.remove("eddy")
     assert ask("eddy", "GET", "/v1/pools").status_code == 401
+
+
+def test_every_control_is_marked_with_a_request_that_the_table_declares():
+    declared = {row for row, _ in list_declared()}
+    scripts = asset("web").glob("*/*.js")
+    marks = chain.from_iterable(
+        re.findall(r'"((?:POST )?/?[\w/{}-]+/[\w/{}-]+)"\)', line)
+        for path in scripts
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "needs(" in line
+    )
+    rows = {mark if mark.startswith("POST ") else f"{COMMAND_PREFIX}{mark}" for mark in marks}
+    assert len(rows) > 25 and rows <= declared
