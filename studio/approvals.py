@@ -11,7 +11,7 @@ from typing import Any
 
 from orchestrator.approval.records import Verdict
 from orchestrator.engine.edits import AnyEdit
-from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode import Episode, fill_known
 from orchestrator.engine.events import PlanDecided, PlanHeld
 from orchestrator.engine.release import Decision
 from orchestrator.errors import OrchestratorError
@@ -82,13 +82,15 @@ def claim_plan(store: Store, plan: WaitingPlan) -> None:
 
 
 def describe_plan(plan: WaitingPlan) -> dict[str, Any]:
-    """The approval request as JSON, for clients and terminals."""
+    """The approval request as JSON, for clients and terminals. `values` are the arguments with what is known already
+    in the place of `$k`; edits quote the plan as `arguments` have it."""
     turn = plan.episode.rounds[-1].turn
     estimates = {item.step: item for item in plan.held.estimate.steps}
     steps = [
         {
             "id": step.id,
             "worker": step.worker,
+            "values": fill_known(step.arguments, plan.episode),
             "arguments": dict(step.arguments),
             "access": list(step.access),
             "problem": step.problem,

@@ -920,8 +920,10 @@ export interface PlanReason {
 export interface PlannedCall {
   step: number;
   worker: string;
-  /** The arguments in one line. */
+  /** The arguments in one line, with the outputs that are known. */
   instruction: string;
+  /** The same with its references, as `$1`; empty where it has none that is known. */
+  planned: string;
   cost: number;
   /** None where no call of the worker is recorded. */
   seconds: number | null;
@@ -1320,7 +1322,10 @@ export interface StepNode {
   kind: string;
   role: "agent" | "tool" | "recursion";
   icon: string;
+  /** The arguments in one line, with the outputs that are known. */
   instruction: string;
+  /** The same with its references, as `$1`; empty where it has none that is known. */
+  planned: string;
   /** What a reader said that the step is for, before a worker was chosen; else empty. */
   need: string;
   round: number;
@@ -1358,7 +1363,10 @@ export interface StepState {
   kind: string;
   role: "agent" | "tool" | "recursion";
   icon: string;
+  /** The arguments in one line, with the outputs that are known. */
   instruction: string;
+  /** The same with its references, as `$1`; empty where it has none that is known. */
+  planned: string;
   /** What a reader said that the step is for, before a worker was chosen; else empty. */
   need: string;
   round: number;

@@ -23,7 +23,7 @@ from orchestrator.engine.events import (
     TurnTaken,
 )
 from orchestrator.errors import DamagedTrace
-from orchestrator.plan import OutOfDepth, RecalledLessons, ShownWorkers, Step, Turn
+from orchestrator.plan import OutOfDepth, RecalledLessons, ShownWorkers, Step, Turn, references, substitute
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage
 
 
@@ -200,6 +200,13 @@ class Episode:
         steps = {k: run for k, run in self.steps.items() if k not in gone}
         rounds = [*self.rounds[:-1], Round(last.number, last.started_at)]
         return Episode(self.id, self.started, rounds, steps, last_at=self.last_at)
+
+
+def fill_known(arguments: Mapping[str, JsonValue], episode: Episode) -> dict[str, JsonValue]:
+    """Planned arguments with the outputs that there are already in the place of `$k`; other references stay."""
+    values: dict[int, JsonValue] = {k: f"${k}" for k in references(arguments)}
+    values |= {k: observed.value for k, observed in episode.observations().items() if observed.ok}
+    return {name: substitute(value, values) for name, value in arguments.items()}
 
 
 def replay(episode_id: str, events: Iterable[Event]) -> Episode:

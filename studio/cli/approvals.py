@@ -121,7 +121,10 @@ def _describe_plan(document: Mapping[str, Any]) -> list[str]:
         estimate = step["estimate"] or {}
         time = f"{estimate['seconds']:.2f} s" if estimate.get("seconds") is not None else "time unknown"
         effects = "  MAY CHANGE SOMETHING OUTSIDE" if estimate.get("effects") else ""
-        arguments = json.dumps(step["arguments"], ensure_ascii=False)
-        lines.append(f"{step['id']:>3}  {step['worker']} {arguments}  {time}  ${estimate.get('cost', 0):.4f}{effects}")
+        arguments = json.dumps(step["values"], ensure_ascii=False)
+        written = json.dumps(step["arguments"], ensure_ascii=False)
+        call = arguments if arguments == written else f"{arguments} (planned as {written})"
+        price = f"${estimate.get('cost', 0):.4f}{effects}"
+        lines.append(f"{step['id']:>3}  {step['worker']} {call}  {time}  {price}")
     total = f"about {document['estimated_s']:.2f} s and ${document['estimated_cost']:.4f}"
     return [*lines, f"answer: {document['answer']}", f"estimate by earlier calls: {total}"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from orchestrator.approval.records import StepEstimate
 from orchestrator.engine.edits import AnyEdit, SetAnswer
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import PlanDecided, PlanEscalated, PlanHeld
-from studio.episode_documents.arguments import format_arguments
+from studio.episode_documents.arguments import describe_arguments
 from studio.episode_documents.schema import ApprovalRequest, AuditLine, PlannedCall, PlanReason
 
 SHORT = 400  # characters of a call's arguments
@@ -31,17 +32,20 @@ def build_request(episode: Episode) -> ApprovalRequest | None:
         reasons=[PlanReason(code=reason.code, sentence=reason.sentence) for reason in held.reasons],
         cost=held.estimate.cost,
         seconds=held.estimate.seconds,
-        calls=[
-            PlannedCall(
-                step=item.step,
-                worker=item.worker,
-                instruction=format_arguments(episode.steps[item.step].step.arguments)[:SHORT],
-                cost=item.cost,
-                seconds=item.seconds,
-                effects=item.effects,
-            )
-            for item in held.estimate.steps
-        ],
+        calls=[_describe_call(item, episode) for item in held.estimate.steps],
+    )
+
+
+def _describe_call(item: StepEstimate, episode: Episode) -> PlannedCall:
+    values, planned = describe_arguments(episode.steps[item.step], episode, SHORT)
+    return PlannedCall(
+        step=item.step,
+        worker=item.worker,
+        instruction=values,
+        planned=planned,
+        cost=item.cost,
+        seconds=item.seconds,
+        effects=item.effects,
     )
 
 

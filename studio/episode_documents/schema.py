@@ -60,7 +60,8 @@ class PlannedCall(PageDocument):
 
     step: int
     worker: str
-    instruction: str = Field(description="The arguments in one line.")
+    instruction: str = Field(description="The arguments in one line, with the outputs that are known.")
+    planned: str = Field(description="The same with its references, as `$1`; empty where it has none that is known.")
     cost: float
     seconds: float | None = Field(description="None where no call of the worker is recorded.")
     effects: bool = Field(description="Whether the call may change something outside.")
@@ -145,7 +146,8 @@ class StepState(CallFigures):
     kind: str
     role: Role
     icon: str
-    instruction: str
+    instruction: str = Field(description="The arguments in one line, with the outputs that are known.")
+    planned: str = Field(description="The same with its references, as `$1`; empty where it has none that is known.")
     need: str = Field(description="What a reader said that the step is for, before a worker was chosen; else empty.")
     round: int
     layer: int

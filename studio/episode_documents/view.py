@@ -26,7 +26,7 @@ from orchestrator.traces.step_counts import ENDED_WELL, find_tries
 from pool_registry.actions import NO_USAGE, Observation, as_text
 from pool_registry.kinds import icon_of, role_of
 from pool_registry.pool import Pool
-from studio.episode_documents.arguments import format_arguments
+from studio.episode_documents.arguments import describe_arguments
 from studio.episode_documents.audit import build_request, list_audit
 from studio.episode_documents.context import describe_use, estimate_turn_context
 from studio.episode_documents.schema import (
@@ -154,7 +154,7 @@ def _graph(graph: nx.DiGraph, layout: GraphLayout, episode: Episode) -> Graph:
         node_width=NODE_WIDTH,
         node_height=NODE_HEIGHT,
         lanes=_lanes(graph, trials),
-        nodes=[_node(graph, layout, k, kept.get(k), k in tries) for k in graph if k != ANSWER],
+        nodes=[_node(graph, layout, episode, k, kept.get(k), k in tries) for k in graph if k != ANSWER],
         edges=[
             Edge(source=cast(int, u), target=cast(int, v), used=graph.edges[u, v]["used"], path=svg_path(route))
             for (u, v), route in layout.routes.items()
@@ -200,10 +200,13 @@ def _lanes(graph: nx.DiGraph, trials: Collection[int]) -> list[Lane]:
     return lanes
 
 
-def _node(graph: nx.DiGraph, layout: GraphLayout, k: int, reused: int | None, tried: bool) -> StepNode:
+def _node(
+    graph: nx.DiGraph, layout: GraphLayout, episode: Episode, k: int, reused: int | None, tried: bool
+) -> StepNode:
     data = graph.nodes[k]
     run: StepRun = data["run"]
     x, y = layout.places[k]
+    instruction, planned = describe_arguments(run, episode, SHORT)
     return StepNode(
         id=k,
         x=round(x),
@@ -212,7 +215,8 @@ def _node(graph: nx.DiGraph, layout: GraphLayout, k: int, reused: int | None, tr
         kind=data["kind"],
         role=data["role"],
         icon=icon_of(data["kind"]),
-        instruction=format_arguments(run.step.arguments)[:SHORT],
+        instruction=instruction,
+        planned=planned,
         need=run.step.need[:SHORT],
         round=run.round,
         layer=data["layer"],

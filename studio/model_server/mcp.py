@@ -149,7 +149,7 @@ def _describe_document(document: dict[str, Any], approvals: Approvals) -> AskRes
 
 def _write_question(plan: dict[str, Any]) -> str:
     steps = [
-        f"{step['id']} {step['worker']}: {json.dumps(step['arguments'], ensure_ascii=False)}" for step in plan["steps"]
+        f"{step['id']} {step['worker']}: {json.dumps(step['values'], ensure_ascii=False)}" for step in plan["steps"]
     ]
     why = [reason["sentence"] for reason in plan["reasons"]]
     total = f"Estimate: {plan['estimated_s']:.1f} s, ${plan['estimated_cost']:.4f}."

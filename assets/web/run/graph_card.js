@@ -38,8 +38,8 @@ function makeParts(node) {
   const head = el("div.run-graph-head", {}, icon(kindIcon(node)), el("span.run-graph-name", {}, `${node.id} · ${node.worker}`), status);
   const time = el("span");
   const tokens = el("span");
-  const text = el("div.run-graph-text", {}, node.need ? `${node.need}: ${node.instruction}` : node.instruction);
-  return { all: [head, text, el("div.run-graph-foot", {}, time, tokens)], status, time, tokens };
+  const text = el("div.run-graph-text");
+  return { all: [head, text, el("div.run-graph-foot", {}, time, tokens)], text, status, time, tokens };
 }
 
 /**
@@ -48,7 +48,7 @@ function makeParts(node) {
  * @param {import("../types").StepNode} node
  */
 export function paintCard(entry, node) {
-  const key = `${node.status}|${node.latency_s}|${node.tokens_out}|${node.critical}`;
+  const key = `${node.instruction}|${node.status}|${node.latency_s}|${node.tokens_out}|${node.critical}`;
   if (!entry || entry.key === key) return null;
   const first = entry.key === null;
   entry.key = key;
@@ -72,6 +72,8 @@ export function paintCard(entry, node) {
  */
 function paintParts(parts, node) {
   const [word, path] = STATUSES[node.status] || STATUSES.PENDING;
+  parts.text.textContent = node.need ? `${node.need}: ${node.instruction}` : node.instruction;
+  parts.text.title = node.planned && `planned as ${node.planned}`;
   parts.status.replaceChildren(icon(path), el("b", {}, word));
   parts.time.textContent = node.reused ? "kept" : seconds(node.latency_s);
   const tokens = node.tokens_in + node.tokens_out;

@@ -133,14 +133,19 @@ function head(title, detail, facts) {
 function argumentParts(detail) {
   const planned = Object.entries(detail.arguments);
   if (!planned.length) return [];
-  const changed = detail.resolved && JSON.stringify(detail.resolved) !== JSON.stringify(detail.arguments);
-  const parts = [section("Planned", planned.map(([name, value]) => argument(name, value)))];
-  if (changed) parts.push(section("As called", Object.entries(detail.resolved).map(([name, value]) => argument(name, value))));
-  return parts;
+  if (!detail.resolved) return [section("Planned", planned.map(([name, value]) => argument(name, value)))];
+  const called = Object.entries(detail.resolved).map(([name, value]) => {
+    const written = detail.arguments[name];
+    const same = written === undefined || JSON.stringify(written) === JSON.stringify(value);
+    return argument(name, value, same ? "" : readable(written));
+  });
+  return [section("As called", called)];
 }
 
-function argument(name, value) {
-  return el("div.run-inspector-argument", {}, el("span.run-inspector-key", {}, name), el("pre.run-inspector-value", {}, readable(value)));
+/** A value, and below it how the plan wrote it, where that quotes other steps. */
+function argument(name, value, written = "") {
+  const plan = written && el("small.run-inspector-written", {}, "planned as ", el("code", {}, written));
+  return el("div.run-inspector-argument", {}, el("span.run-inspector-key", {}, name), el("pre.run-inspector-value", {}, readable(value)), plan);
 }
 
 function accessParts(detail) {

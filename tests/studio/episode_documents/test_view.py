@@ -89,6 +89,15 @@ def test_the_detail_of_a_step_shows_what_it_was_allowed_to_see_and_nothing_else(
     assert build_step_detail(replay("e", EVENTS), 9, POOL) is None
 
 
+def test_a_step_shows_the_values_that_it_was_called_with_and_how_they_were_planned():
+    nodes = {node["id"]: (node["instruction"], node["planned"]) for node in view()["graph"]["nodes"]}
+    assert nodes[3] == ("2*2", "$1*2") and nodes[1][1] == ""
+    waiting = {node["id"]: node for node in view(3)["graph"]["nodes"]}
+    assert (waiting[3]["instruction"], waiting[3]["planned"]) == ("$1*2", ""), (
+        "nothing is known before step 1 has ended"
+    )
+
+
 def test_the_detail_of_a_turn_has_its_text():
     detail = build_turn_detail(replay("e", EVENTS), 1)
     assert detail is not None and detail.text == "{}" and detail.latency_s == 0.5
