@@ -172,6 +172,28 @@ def test_a_plain_python_file_brings_its_engine_and_answers_with_packages_alone(t
 
 
 @pytest.mark.slow
+def test_a_plain_python_file_answers_in_a_fresh_environment_from_its_own_requirements(tmp_path):
+    file, python = tmp_path / "orchestrate.py", str(tmp_path / "venv" / "bin" / "python")
+    pool = Pool(name="sums", workers=(WorkerSpec(name="calc", kind="calculator", description="Calculates."),))
+    file.write_text(build_python_file(pool, "random_plan:3"))
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+
+    def run(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=900, check=False
+        )
+
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    (tmp_path / "requirements.txt").write_text(run(python, str(file), "--requirements").stdout)
+    installed = run(python, "-m", "pip", "install", "--quiet", "-r", "requirements.txt")
+    assert installed.returncode == 0, installed.stderr
+    done = run(python, str(file), "what is 6 * 7?")
+    assert "Traceback" not in done.stderr and "calc: " in done.stderr, done.stderr
+    assert (done.returncode == 0 and done.stdout.strip()) or "no answer" in done.stderr
+
+
+@pytest.mark.slow
 def test_a_plain_python_file_finds_its_checkpoint_beside_it(runtime, tmp_path):
     from trainer.tasks import find_task
 
