@@ -225,7 +225,7 @@ class Worker(ABC, Generic[C]):
         """Say why the worker cannot be published to a Space; "" when it can.
 
         By default it stays when it starts something here (`runs`) or when a field of its configuration is a `Path`.
-        What is published is checked for addresses that a Space cannot reach besides (studio/export/portable_pool.py).
+        What is published is checked for addresses that a Space cannot reach besides (portable_pool.py).
         Override this for other ties to this machine, such as a file that is named by plain text.
         """
         if cls.runs(config):

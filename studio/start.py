@@ -69,7 +69,9 @@ def run_studio(options: StartOptions) -> None:
     from studio.runtime import Runtime
 
     expect_many_episodes()
-    app = create_app(Runtime(store), login=options.needs_login, loopback=options.loopback)
+    runtime = Runtime(store)
+    runtime.jobs.start_rented()
+    app = create_app(runtime, login=options.needs_login, loopback=options.loopback)
     config = uvicorn.Config(
         app,
         host=options.host,

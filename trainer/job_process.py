@@ -42,13 +42,13 @@ def run_job(job: str, store: Store, jobs: JobStore) -> bool:
     if not jobs.claim(job):
         log.info("job %s cannot start now: another one runs, or it is not queued", job)
         return False
-    use_one_gpu()
     job_folder = jobs.folder(job)
     with _StopSignals(job_folder), _Heartbeat(jobs, job, job_folder) as progress:
         state, code, message = _run(job, store, jobs, job_folder, progress)
     log.info("job %s is %s%s", job, state, f": {message}" if message else "")
     jobs.finish(job, state, code, message)
     jobs.start_next()
+    jobs.start_rented()
     return state != "failed"
 
 
@@ -62,10 +62,16 @@ def _run(job: str, store: Store, jobs: JobStore, job_folder: JobFolder, progress
         log.info("stage %s: %d %s", stage, steps, "episodes" if stage == "evaluate" else "steps")
 
     try:
-        from trainer.run_recipe import load_pool, run_recipe
-
         recipe = jobs.recipe(job)
-        finished = run_recipe(recipe, store, load_pool(store, recipe.pool), job_folder, on_stage)
+        if recipe.place.is_rented:
+            from trainer.rented.follow import run_rented
+
+            finished = run_rented(job, recipe, store, jobs, on_stage)
+        else:
+            from trainer.run_recipe import load_pool, run_recipe
+
+            use_one_gpu()
+            finished = run_recipe(recipe, store, load_pool(store, recipe.pool), job_folder, on_stage)
     except SpendCapReached as reached:
         return "stopped", "max_cost", str(reached)
     except Exception as error:

@@ -28,6 +28,7 @@ from orchestrator.prompt import PromptStyle
 from pool_registry.kinds import PLAIN_WORDS
 from pool_registry.worker import NAME_PATTERN
 from trainer.errors import InvalidRecipe
+from trainer.job_place import HERE, JobPlace, PlaceText, parse_place
 from trainer.tasks.pool_settings import PoolSettings
 from trainer.tasks.task_conditions import CONDITIONS, CONDITIONS_TEXT
 
@@ -411,6 +412,17 @@ class Recipe(RecipeSection):
     grpo: GrpoSettings | None = None
     evaluate: EvaluateSettings | None = None
     threads: int = Field(default=0, ge=0, le=256, description="CPU threads of torch; 0 for all.")
+    where: PlaceText = Field(
+        default=str(HERE),
+        description="here: this machine. hf:FLAVOR: one that Hugging Face Jobs rents out by the minute.",
+        examples=["here", "hf:l4x1", "hf:a100-large"],
+    )
+    max_hours: float = Field(
+        default=6.0,
+        gt=0,
+        le=72,
+        description="Hours after which a rented machine is given back, finished or not; it bounds what the job costs.",
+    )
 
     @model_validator(mode="after")
     def _has_a_stage(self) -> Recipe:
@@ -439,12 +451,19 @@ class Recipe(RecipeSection):
         return self
 
     @model_serializer(mode="wrap")
-    def _leave_out_pools(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Recipes without pools are written as they were before the section came."""
+    def _leave_out_newer_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Recipes without pools, and those for this machine, are written as they were before these keys came."""
         document: dict[str, Any] = serialize(self)
         if self.pools is None:
             del document["pools"]
+        if not self.place.is_rented:
+            del document["where"], document["max_hours"]
         return document
+
+    @property
+    def place(self) -> JobPlace:
+        """Where the job runs."""
+        return parse_place(self.where)
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -472,6 +491,13 @@ class Recipe(RecipeSection):
         rounds = settings.max_rounds or (self.grpo.rollouts.max_rounds if self.grpo else None)
         source, levels = settings.source or self.tasks.source, settings.levels or self.tasks.levels
         return settings.model_copy(update={"source": source, "levels": levels, "max_rounds": rounds})
+
+    def with_place(self, where: str) -> Recipe:
+        """Return this recipe for another place. Raises InvalidRecipe saying how a place is written."""
+        try:
+            return self.model_copy(update={"where": str(parse_place(where))})
+        except ValueError as error:
+            raise InvalidRecipe([("where", str(error))]) from error
 
     def with_only(self, stage: str) -> Recipe:
         """Return this recipe with one of its stages. Raises InvalidRecipe when it has no such stage."""

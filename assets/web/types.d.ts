@@ -542,6 +542,8 @@ export interface JobDocument {
   steps: number;
   message: string;
   code: string;
+  /** here, or the rented machine as hf:FLAVOR. */
+  where: string;
   created_at: string | null;
   started_at: string | null;
   ended_at: string | null;
@@ -596,6 +598,8 @@ export interface JobLine {
   steps: number;
   message: string;
   code: string;
+  /** here, or the rented machine as hf:FLAVOR. */
+  where: string;
   created_at: string | null;
   started_at: string | null;
   ended_at: string | null;
@@ -633,6 +637,8 @@ export interface JobView {
   steps: number;
   message: string;
   code: string;
+  /** here, or the rented machine as hf:FLAVOR. */
+  where: string;
   created_at: string | null;
   started_at: string | null;
   ended_at: string | null;

@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, Mapping[UserRole, str]] = {
         UserRole.VIEWER: "open preset of_job of_pool check tasks",
         UserRole.EDITOR: "fit submit stop resume start_queue make_tasks read_tasks add_tasks save_task strike_task "
         "restore_task try_task run_plan",
+        UserRole.OWNER: "places rent",
     },
     "compare": {UserRole.VIEWER: "open draw", UserRole.EDITOR: "run stop check evaluate"},
     "traces": {UserRole.VIEWER: "check", UserRole.EDITOR: "delete restore star"},

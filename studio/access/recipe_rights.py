@@ -27,6 +27,8 @@ def check_task_source(source: str) -> None:
 
 def _list_reaches(recipe: Recipe) -> Iterator[tuple[str, str]]:
     """What a recipe reaches of this machine, as (key, what it does)."""
+    if recipe.place.is_rented:
+        yield "where", "rents a machine with this studio's login"
     for source in recipe.list_sources():
         yield from (("tasks.source", f"reads {part}") for part in _list_files(source))
     if not recipe.model.base.startswith(OWN_MODELS):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
-from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 from orchestrator.binding.learnt_pool import ROLE_KINDS
+from pool_registry.installed_packages import list_pins
 from pool_registry.kinds import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,19 +75,7 @@ def requirements(modules: Iterable[str]) -> list[str]:
     tops = {name.partition(".")[0] for module in reached - OPTIONAL for name in _imports(module)}
     packages = {name for name in tops if _is_foreign(name)} - NOT_NEEDED
     packages |= {name for module in reached for name in HIDDEN_PACKAGES.get(module, ())}
-    return sorted({pin for name in packages for pin in _pins(name)}, key=str.lower)
-
-
-def pin_imports(names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The pinned distributions behind imported names, and the names that no distribution provides."""
-    foreign = [name for name in names if name not in sys.stdlib_module_names]
-    unknown = [name for name in foreign if not _distributions().get(name)]
-    return sorted({pin for name in foreign for pin in _pins(name)}, key=str.lower), unknown
-
-
-def pin_version(distribution: str) -> str:
-    """Return `name==version` of what is installed, without a local label such as +cpu."""
-    return f"{distribution}=={version(distribution).partition('+')[0]}"
+    return sorted({pin for name in packages for pin in list_pins(name)}, key=str.lower)
 
 
 def _find_modules(modules: Iterable[str]) -> set[str]:
@@ -136,17 +124,6 @@ def _runtime_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 def _is_foreign(name: str) -> bool:
     return name not in ALLOWED and name not in sys.stdlib_module_names
-
-
-def _pins(name: str) -> Iterator[str]:
-    """The pinned distributions that provide an imported name."""
-    for distribution in sorted(set(_distributions().get(name, []))):
-        yield pin_version(distribution)
-
-
-@cache
-def _distributions() -> Mapping[str, list[str]]:
-    return packages_distributions()
 
 
 def _source(name: str) -> Path | None:

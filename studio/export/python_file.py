@@ -18,10 +18,11 @@ from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import OrchestratorName
 from orchestrator.policies.registry import POLICIES, explain_stay, find_policy
 from pool_registry.errors import InvalidPool
+from pool_registry.installed_packages import pin_version
 from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool, export_pool
-from studio.export.engine_files import ENGINE, engine_sources, pin_version, requirements
-from studio.export.portable_pool import Travellers, travellers
+from pool_registry.portable_pool import Travellers, travellers
+from studio.export.engine_files import ENGINE, engine_sources, requirements
 
 CHECKPOINT = "checkpoint"  # the folder beside the file that holds the orchestrator's weights
 MARK = "# --- Podium's engine: a zip file in base64 ---"

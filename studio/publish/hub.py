@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pool_registry.secrets import redact, resolve
+from pool_registry.network.hub_errors import LOGIN, describe_hub_error, list_hub_errors
+from pool_registry.secrets import resolve
 from studio.publish.bundle import LISTING, Bundle
 from studio.publish.request import Publication, PublishError
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 NOT_OURS = frozenset({".gitattributes", "README.md"})  # the files of a new repository
-LOGIN = "log in with `hf auth login`, or name a token with a reference (env:NAME)"
 
 
 def find_token(publication: Publication) -> str:
@@ -139,38 +139,8 @@ def open_hub(token: str) -> Hub:
 @contextmanager
 def explain_errors(what: str) -> Iterator[None]:
     """Turn the client's errors into a PublishError of one sentence that says what to do."""
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
-
     try:
         yield
-    except HfHubHTTPError as error:
-        raise PublishError(_sentence(what, error)) from error
-    except HFValidationError as error:
-        raise PublishError(f"{what}: {error}") from error
-    except OfflineModeIsEnabled as error:
-        raise PublishError("the Hub's client is set to work offline; unset HF_HUB_OFFLINE and publish again") from error
-    except _network_errors() as error:
-        reason = redact(str(error).splitlines()[0][:300]) if str(error) else type(error).__name__
-        raise PublishError(f"{what}: the Hub cannot be reached ({reason}); publish again to go on") from error
-
-
-def _network_errors() -> tuple[type[Exception], ...]:
-    import httpx2  # what the Hub's client speaks through
-
-    return OSError, httpx2.HTTPError
-
-
-def _sentence(what: str, error: Any) -> str:
-    code = getattr(getattr(error, "response", None), "status_code", None)
-    detail = redact(str(getattr(error, "server_message", None) or str(error).splitlines()[0])[:300])
-    if code == 401:
-        return f"{what}: the Hub does not know this token; {LOGIN}"
-    if code == 403:
-        return f"{what}: this token may not do that ({detail}); make one with write access to your repositories"
-    if code == 402:
-        return f"{what}: the Hub wants a payment method for this ({detail}); choose cpu-basic, or add one at the Hub"
-    if code in (409, 412):
-        return f"{what}: it was changed meanwhile; publish again"
-    if code == 429:
-        return f"{what}: the Hub asks for a pause ({detail}); publish again in some minutes to go on"
-    return f"{what}: the Hub answered {code or 'with an error'}: {detail}; publish again to go on"
+    except list_hub_errors() as error:
+        pay = "choose cpu-basic, or add one at the Hub"
+        raise PublishError(describe_hub_error(what, error, "publish again", pay)) from error

@@ -8,8 +8,8 @@ from typing import Any
 
 from orchestrator.traces.store import Store, TraceFilter
 from pool_registry.pool import Pool
+from pool_registry.portable_pool import Secret, Travellers, travellers
 from studio.episode_documents.recorded_runs import build_replays
-from studio.export.portable_pool import Secret, Travellers, travellers
 from studio.export.python_file import explain_model_stay
 from studio.publish.bundle import Bundle
 from studio.publish.cards import display_name

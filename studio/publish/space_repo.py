@@ -10,11 +10,12 @@ from typing import Any
 from assets import asset
 from orchestrator.reader.bind_needs import ENCODER
 from orchestrator.retrieval.sentence_vectors import find_weights
+from pool_registry.installed_packages import pin_version
 from pool_registry.kinds import KINDS
 from pool_registry.pool import export_pool
+from pool_registry.portable_pool import Travellers
 from studio.episode_documents.static_page import script, static_page, stylesheet
-from studio.export.engine_files import ENGINE, engine_sources, pin_version, requirements
-from studio.export.portable_pool import Travellers
+from studio.export.engine_files import ENGINE, engine_sources, requirements
 from studio.publish.bundle import Bundle, Entry, json_bytes, make_bundle
 from studio.publish.cards import display_name, space_card
 from studio.publish.model_repo import Weights, checkpoint_entries

@@ -56,7 +56,7 @@ from pool_registry.kinds import KINDS, icon_of, kind_of
 from pool_registry.pool import Pool, check_pool
 from pool_registry.worker import WorkerSpec
 from studio.pages.pool.documents import describe_kind
-from studio.export.portable_pool import stays_because, travellers
+from pool_registry.portable_pool import stays_because, travellers
 
 def worker(kind, **config):
     return WorkerSpec(name="w", kind=kind, description="d", config=config)

@@ -24,6 +24,8 @@ RecipeFile = Annotated[str, typer.Argument(help="A recipe's YAML file, or the na
 Detach = Annotated[bool, typer.Option("--detach", help="Queue the job and return at once.")]
 Job = Annotated[str, typer.Argument(help="The job's id.")]
 
+LOG_FORMAT = "%(asctime)s %(message)s"
+
 jobs_app = typer.Typer(help="Jobs: list, show, stop, resume.", no_args_is_help=True)
 
 
@@ -32,6 +34,7 @@ def add_job_commands(app: typer.Typer) -> None:
     app.add_typer(jobs_app, name="jobs")
     for command in (sft, grpo, train, run, recipes, demonstrations, compare):
         app.command()(command)
+    app.command(hidden=True)(rented)
 
 
 def sft(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
@@ -47,6 +50,12 @@ def grpo(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) ->
 def train(
     recipe: RecipeFile,
     pool: Annotated[str, typer.Option(help="The pool, in place of the recipe's; with its own practice tasks.")] = "",
+    where: Annotated[
+        str, typer.Option("--on", help="Where it runs, in place of the recipe's `where`: here, or hf:FLAVOR.")
+    ] = "",
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Agree to what a rented machine costs without being asked.")
+    ] = False,
     detach: Detach = False,
     home: HomeOption = None,
 ) -> None:
@@ -58,7 +67,7 @@ def train(
         chosen = _make_pool_recipe(pool, home)
     elif pool:
         chosen = fit_recipe_to_pool(chosen, pool)
-    start_job(chosen, detach, home)
+    start_job(chosen.with_place(where) if where else chosen, detach, home, yes)
 
 
 def _make_pool_recipe(pool: str, home: str | None) -> Recipe:
@@ -75,12 +84,17 @@ def _make_pool_recipe(pool: str, home: str | None) -> Recipe:
     return build_pool_recipe(pool, planned)
 
 
-def start_job(recipe: Recipe, detach: bool, home: str | None) -> None:
-    """Queue a job and follow it in this terminal. Ctrl-C stops it with a checkpoint."""
+def start_job(recipe: Recipe, detach: bool, home: str | None, yes: bool = False) -> None:
+    """Queue a job and follow it in this terminal. Ctrl-C stops it, with a checkpoint where it runs here.
+
+    With `yes` the price of a rented machine is agreed to without a question.
+    """
     with open_jobs(home) as (store, jobs):
+        if recipe.place.is_rented:
+            _agree_to_rent(recipe, store, jobs, yes)
         row = jobs.submit(recipe, here=not detach)
         if detach:
-            jobs.start_next()
+            jobs.start(row.id)
             typer.echo(row.id)
             return
         typer.echo(f"{row.id}: Ctrl-C stops it; `python -m trainer jobs show {row.id}` says how far it is", err=True)
@@ -93,6 +107,43 @@ def start_job(recipe: Recipe, detach: bool, home: str | None) -> None:
         sys.exit(1)
     typer.echo(f"{ended.id}: {ended.state}")
     _print_outcome(ended, recipe, jobs)
+
+
+def _agree_to_rent(recipe: Recipe, store: Store, jobs: JobStore, yes: bool) -> None:
+    """Print what a rented machine costs and what it will not have, and ask. Exits with 2 where the answer is no."""
+    from trainer.rented.hub_jobs import open_hub_jobs
+    from trainer.rented.plan import plan_rental, refuse_problems
+
+    plan = plan_rental(recipe, store, jobs, open_hub_jobs())
+    refuse_problems(plan)
+    typer.echo("\n".join(plan.describe()), err=True)
+    if not yes and not typer.confirm("Rent it?", err=True):
+        raise typer.Exit(2)
+
+
+def rented(
+    job: Job,
+    sent: Annotated[Path, typer.Argument(help="The folder of what was sent.")],
+    written: Annotated[Path, typer.Argument(help="The folder of the bucket that the job writes to.")],
+    attempt: Annotated[int, typer.Option(min=1)] = 1,
+    home: HomeOption = None,
+) -> None:
+    """Run a job that was sent to this rented machine (used there; you want `train --on`)."""
+    from trainer.job_process import run_job
+    from trainer.rented.bundle import RECIPE
+    from trainer.rented.inside import Mirror, unpack_job, write_end
+
+    recipe = load_recipe(str(sent / RECIPE))
+    with open_jobs(home) as (store, jobs):
+        unpack_job(sent, written, store, jobs.folder(job))
+        jobs.submit(recipe, here=True, key=job)
+        logging.basicConfig(level=logging.WARNING, format=LOG_FORMAT)  # what the machine prints is the job's log
+        logging.getLogger("trainer").setLevel(logging.INFO)
+        with Mirror(jobs.folder(job), written):
+            run_job(job, store, jobs)
+        ended = jobs.get(job)
+        write_end(ended, attempt, store, written)
+    sys.exit(1 if ended.state == "failed" else 0)
 
 
 def _print_outcome(row: JobRow, recipe: Recipe, jobs: JobStore) -> None:
@@ -189,8 +240,10 @@ def list_jobs(as_json: JsonOption = False, home: HomeOption = None) -> None:
         return
     from trainer.cli.terminal_tables import print_rich, table_of
 
-    lines = [(row.id, row.kind, row.state, f"{row.stage} {row.step}/{row.steps}", row.message) for row in rows]
-    print_rich(table_of(("job", "stages", "state", "step", ""), lines))
+    lines = [
+        (row.id, row.kind, row.where, row.state, f"{row.stage} {row.step}/{row.steps}", row.message) for row in rows
+    ]
+    print_rich(table_of(("job", "stages", "where", "state", "step", ""), lines))
 
 
 @jobs_app.command("show")
@@ -235,7 +288,7 @@ def resume_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -
     """Continue a stopped or failed job from its last complete checkpoint, detached."""
     with open_jobs(home) as (_, jobs):
         row = jobs.resume(job)
-        jobs.start_next()
+        jobs.start(job)
         _print_state(row, as_json)
 
 
@@ -263,7 +316,7 @@ def _print_state(row: JobRow, as_json: bool) -> None:
 
 def _wait_for_turn(jobs: JobStore, row: JobRow) -> None:
     announced = False
-    while (busy := jobs.find_running()) is not None:
+    while not row.place.is_rented and (busy := jobs.find_running()) is not None:
         if not announced:
             typer.echo(f"{row.id} waits for {busy.id} to end (one job at a time)", err=True)
             announced = True
@@ -283,5 +336,5 @@ def write_log_to(file: Path) -> None:
     handlers: list[logging.Handler] = [logging.FileHandler(file, encoding="utf-8")]
     if sys.stderr.isatty():
         handlers.append(logging.StreamHandler())
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", handlers=handlers, force=True)
+    logging.basicConfig(level=logging.WARNING, format=LOG_FORMAT, handlers=handlers, force=True)
     logging.getLogger("trainer").setLevel(logging.INFO)

@@ -11,6 +11,7 @@ evaluations.jsonl      one line per orchestrator and condition of the evaluate s
 checkpoints/STEP/      complete checkpoints (orchestrator/checkpoints.py)
 name.txt               the name that a person gave the job
 stop                   exists once the job was asked to stop
+attempt.json           of a job on rented machines: which machine it is, counted from 1
 """
 
 from __future__ import annotations
@@ -96,6 +97,24 @@ class JobFolder:
     @property
     def stop_file(self) -> Path:
         return self.path / "stop"
+
+    @property
+    def attempt(self) -> int:
+        """Which machine a job on rented ones has now, counted from 1."""
+        try:
+            return int(json.loads(self._attempt_file.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return 1
+
+    @property
+    def _attempt_file(self) -> Path:
+        return self.path / "attempt.json"
+
+    def begin_attempt(self) -> None:
+        """Let the job have another rented machine, with a log of its own; the one before is kept beside it."""
+        if self.log.exists():
+            self.log.rename(self.log.with_stem(f"{self.log.stem}-{self.attempt}"))
+        write_atomically(self._attempt_file, json.dumps(self.attempt + 1))
 
     def create(self) -> JobFolder:
         self.checkpoints.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Jobs: training that outlives the page. One queue, one job at a time, each a detached process.
+"""Jobs: training that outlives the page. One queue, one job at a time on this machine, each a detached process.
 
 A job is a row (state, owner, heartbeat) and a folder (job_folder.py). Its process is known by its start in kernel ticks
 and by a lock that it holds, so that neither a reused pid nor a clock that is set is mistaken for its end. The studio
@@ -7,6 +7,9 @@ the submitting process.
 
     queued -> running -> done | failed | stopped        running -> stopping -> stopped
     stopped, failed -> queued (resume)
+
+The process of a job that runs on a rented machine only follows it, beside the one that runs here. When it is killed the
+job goes on there: it is queued, and another process follows it.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from pool_registry.atomic_write import write_atomically
 from pool_registry.storage.data_folder import Home
 from pool_registry.storage.database import writing
 from trainer.errors import JobNotFound, JobRefused
+from trainer.job_place import HERE, JobPlace, parse_place
 from trainer.jobs.job_folder import JobFolder
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
 
@@ -54,6 +58,11 @@ class JobRow(SQLModel, table=True):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     heartbeat: datetime | None = None
+    where: str = str(HERE)
+
+    @property
+    def place(self) -> JobPlace:
+        return parse_place(self.where)
 
     @property
     def active(self) -> bool:
@@ -68,18 +77,17 @@ class JobStore:
         self._home = home
         self._hold = hold_folder(home.root)  # shows other containers and hosts that this process's jobs run
 
-    def submit(self, recipe: Recipe, here: bool = False) -> JobRow:
+    def submit(self, recipe: Recipe, here: bool = False, key: str = "") -> JobRow:
         """Put a job at the end of the queue. `start_next` starts it when nothing runs.
 
-        With `here` this process will run it itself: no other process starts it while this one lives.
+        With `here` this process will run it itself: no other process starts it while this one lives. `key` is the id
+        that the job has elsewhere.
         """
-        key = f"{recipe.name[:32].strip('-_').replace('_', '-')}-{secrets.token_hex(3)}"
+        key = key or f"{recipe.name[:32].strip('-_').replace('_', '-')}-{secrets.token_hex(3)}"
         job_folder = self.folder(key).create()
         job_folder.recipe.write_text(dump_recipe(recipe), encoding="utf-8")
-        steps = sum(getattr(recipe, stage).steps for stage in recipe.stages if stage != "evaluate")
-        if recipe.evaluate is not None and not steps:
-            steps = recipe.evaluate.episodes
-        row = JobRow(id=key, kind="+".join(recipe.stages), name=recipe.name, steps=steps, created_at=_now())
+        row = JobRow(id=key, kind="+".join(recipe.stages), name=recipe.name, created_at=_now(), where=recipe.where)
+        row.steps = count_steps(recipe)
         row.owner = this_process() if here else ""
         with self._lock_jobs() as session:
             session.add(row)
@@ -115,10 +123,14 @@ class JobStore:
         write_atomically(self.folder(job).name, name)
 
     def find_running(self) -> JobRow | None:
-        """Return the job that runs now, if any."""
+        """Return the job that runs on this machine now, if any."""
         self.mark_lost()
         with Session(self._engine) as session:
-            return session.exec(select(JobRow).where(col(JobRow.state).in_(ACTIVE))).first()
+            return self._find_busy(session)
+
+    @staticmethod
+    def _find_busy(session: Session) -> JobRow | None:
+        return session.exec(select(JobRow).where(col(JobRow.state).in_(ACTIVE), JobRow.where == str(HERE))).first()
 
     def stop(self, job: str) -> JobRow:
         """Ask a job to save a checkpoint and end; a queued one leaves the queue. Raises JobRefused."""
@@ -146,6 +158,8 @@ class JobStore:
             if row.state not in ("stopped", "failed"):
                 raise JobRefused(f"job {job} is {row.state}: only stopped and failed jobs can be resumed")
             self.folder(job).stop_file.unlink(missing_ok=True)
+            if row.place.is_rented:
+                self.folder(job).begin_attempt()
             row.state, row.owner, row.message, row.code, row.ended_at = "queued", "", "", "", None
             row.created_at = _now()
             session.add(row)
@@ -156,11 +170,13 @@ class JobStore:
         self.mark_lost()
         with self._lock_jobs() as session:
             row = self._row(session, job)
-            busy = session.exec(select(JobRow.id).where(col(JobRow.state).in_(ACTIVE))).first()
-            if busy is not None or row.state != "queued":
+            busy = not row.place.is_rented and self._find_busy(session) is not None
+            if busy or row.state != "queued":
                 return False
             row.state, row.owner = "running", this_process()
-            row.started_at = row.heartbeat = _now()
+            row.heartbeat = _now()
+            if not row.started_at or not row.place.is_rented:  # one that is followed again has run all the while
+                row.started_at = row.heartbeat
             session.add(row)
         return True
 
@@ -180,12 +196,15 @@ class JobStore:
             session.add(row)
 
     def mark_lost(self) -> None:
-        """Mark active jobs whose process is gone as failed (or stopped), so that they can be resumed."""
+        """Mark active jobs whose process is gone as failed (or stopped), so that they can be resumed.
+
+        Those that run on rented machines are followed by another process.
+        """
         with Session(self._engine) as session:
             rows = session.exec(select(JobRow).where(col(JobRow.state).in_(ACTIVE))).all()
         for row in rows:
-            if not self._is_alive(row):
-                self._mark_one_lost(row.id, row.owner)
+            if not self._is_alive(row) and self._mark_one_lost(row.id, row.owner) and row.place.is_rented:
+                self._start(row)
 
     def _is_alive(self, row: JobRow) -> bool:
         """Whether a job's process still runs. On a host that cannot be asked, it does while it is heard of."""
@@ -195,25 +214,51 @@ class JobStore:
             return False
         return is_alive(row.owner, self._home.root)
 
-    def _mark_one_lost(self, job: str, owner: str) -> None:
+    def _mark_one_lost(self, job: str, owner: str) -> bool:
+        """Mark a job; False when another process has done so, or has taken it over."""
         with self._lock_jobs() as session:
             row = self._row(session, job)
-            if row.state in ACTIVE and row.owner == owner:
+            if row.state not in ACTIVE or row.owner != owner:
+                return False
+            if row.place.is_rented:
+                row.state, row.owner = "queued", ""
+            else:
                 stopped = row.state == "stopping"
                 row.state, row.ended_at = ("stopped" if stopped else "failed"), _now()
                 row.code = "" if stopped else "killed"
                 row.message = "its process was killed; resume goes on from the last complete checkpoint"
-                session.add(row)
+            session.add(row)
+        return True
 
     def start_next(self) -> str | None:
-        """Start the oldest queued job as a detached process when nothing runs. Returns its id, or None."""
+        """Start the oldest queued job as a detached process when nothing runs here. Returns its id, or None."""
         if self.find_running() is not None:
             return None
         with Session(self._engine) as session:
-            rows = session.exec(select(JobRow).where(JobRow.state == "queued").order_by(col(JobRow.created_at))).all()
+            waiting = select(JobRow).where(JobRow.state == "queued", JobRow.where == str(HERE))
+            rows = session.exec(waiting.order_by(col(JobRow.created_at))).all()
         # On a database that several hosts share, a job is run where its folder is.
         row = next((row for row in rows if self.folder(row.id).recipe.is_file()), None)
-        if row is None or (row.owner and is_alive(row.owner, self._home.root)):
+        return self._start(row) if row else None
+
+    def start(self, job: str) -> bool:
+        """Start a queued job that may start now: the oldest of this machine's, or any on a rented one. Returns whether
+        it starts."""
+        row = self.get(job)
+        return (self._start(row) if row.place.is_rented else self.start_next()) == job
+
+    def start_rented(self) -> None:
+        """Start every queued job of a rented machine, such as one whose process ended before it had claimed it."""
+        with Session(self._engine) as session:
+            waiting = select(JobRow).where(JobRow.state == "queued", JobRow.where != str(HERE))
+            rows = session.exec(waiting).all()
+        for row in rows:
+            self._start(row)
+
+    def _start(self, row: JobRow) -> str | None:
+        """Start the process of a queued job, unless another one waits with it, or its folder is on another host."""
+        waits = row.state == "queued" and row.owner and is_alive(row.owner, self._home.root)
+        if waits or not self.folder(row.id).recipe.is_file():
             return None
         command = [sys.executable, "-m", "trainer", "run", row.id, "--home", str(self._home.root)]
         _spawn(command, self.folder(row.id))
@@ -233,6 +278,12 @@ class JobStore:
         if row is None:
             raise JobNotFound(f"there is no job {job!r}; `python -m trainer jobs list` shows those there are")
         return row
+
+
+def count_steps(recipe: Recipe) -> int:
+    """The optimizer steps of a recipe; of one that only evaluates, its episodes."""
+    steps = sum(getattr(recipe, stage).steps for stage in recipe.stages if stage != "evaluate")
+    return int(recipe.evaluate.episodes if recipe.evaluate is not None and not steps else steps)
 
 
 def _spawn(command: Sequence[str], job_folder: JobFolder) -> None:

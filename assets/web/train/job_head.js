@@ -53,10 +53,10 @@ export class JobHead {
       node.addEventListener("click", command);
       actions.append(node);
     };
-    if (state.can_stop) add("train/stop", state.state === "queued" ? "Take out of the queue" : "Stop and save", ACTIONS.stop, () => this.view.act({
+    if (state.can_stop) add("train/stop", state.state === "queued" ? "Take out of the queue" : state.where === "here" ? "Stop and save" : "Give the machine back", ACTIONS.stop, () => this.view.act({
       action: "stop", job: state.id,
     }));
-    if (state.resumable) add("train/resume", "Resume", ACTIONS.again, () => this.view.command({ action: "resume", job: state.id }), "page-primary");
+    if (state.resumable) add("train/resume", state.where === "here" ? "Resume" : "Rent again and resume", ACTIONS.again, () => this.view.command({ action: "resume", job: state.id }), "page-primary");
     const best = state.checkpoints.find((checkpoint) => checkpoint.best) || state.checkpoints[0];
     if (best) {
       const run = el(
@@ -103,7 +103,8 @@ export class JobHead {
     const { state } = this;
     const { place, memory } = state;
     const now = (key) => this.view.curves.columns.last(key);
-    const facts = [[state.ended_at ? "Ran for" : "Running for", place.elapsed_s === null ? "–" : about(place.elapsed_s), "elapsed"]];
+    const facts = state.where === "here" ? [] : [["Runs on", state.where, "where"]];
+    facts.push([state.ended_at ? "Ran for" : "Running for", place.elapsed_s === null ? "–" : about(place.elapsed_s), "elapsed"]);
     if (state.state === "running") facts.push([
       `${DOING[place.stage] || "Stage"} ends in`, place.eta_s === null ? "not known yet" : `about ${about(place.eta_s)}`, "eta",
     ]);

@@ -52,7 +52,8 @@ function jobLine(job, shown, work) {
   const when = active
     ? `${STAGES[job.stage] || "starting"}, for ${about(passed)}`
     : `${job.kind.replaceAll("+", ", ")} · ${passed < 60 ? "just now" : `${about(passed)} ago`}`;
-  link.append(line, el("span.train-job-about", {}, when));
+  const place = job.where === "here" ? "" : ` · on ${job.where}`;
+  link.append(line, el("span.train-job-about", {}, `${when}${place}`));
   if (active) {
     const fill = el("i");
     fill.style.width = `${job.steps ? Math.min(100, (job.step / job.steps) * 100) : 0}%`;

@@ -137,7 +137,9 @@ class TrainPage {
     this.editor.take(reply, typedIn);
     this.card.draw();
     this.tasks.show(this.recipe, this.pools);
-    if (this.checked) this.fit.estimate(this.recipe, this.missing);
+    const rents = this.recipe.where && this.recipe.where !== "here";
+    this.fit.root.hidden = Boolean(rents); // it estimates for this machine
+    if (this.checked && !rents) this.fit.estimate(this.recipe, this.missing);
   }
 
   refuse(problems) {
@@ -189,12 +191,15 @@ class TrainPage {
       if (first) this.reveal(first);
       return;
     }
-    if (this.fit.tooLarge && !(await this.card.confirm(this.fit.tooLarge))) return;
+    const rents = this.recipe.where && this.recipe.where !== "here";
+    if (!rents && this.fit.tooLarge && !(await this.card.confirm(this.fit.tooLarge))) return;
     this.sending = true;
     this.card.drawButton();
-    const reply = await this.ask({ action: "submit", ...this.editor.draft() });
+    const draft = this.editor.draft();
+    const reply = (rents && (await this.agreeToRent(draft))) || (await this.ask({ action: "submit", ...draft, agreed: rents }));
     this.sending = false;
-    if (reply.ok) {
+    if (reply.declined) this.card.drawButton();
+    else if (reply.ok) {
       this.toast.say(reply.message);
       await this.loadJobs();
       this.go({ job: reply.job });
@@ -202,6 +207,13 @@ class TrainPage {
       this.refuse(reply.problems);
       this.toast.say("The job was not started.", true);
     }
+  }
+
+  /** Show what a rented machine costs. Null when a person agrees, else what kept the job from starting. */
+  async agreeToRent(draft) {
+    const reply = await this.ask({ action: "rent", ...draft });
+    if (!reply.ok) return reply;
+    return (await this.card.agree(reply.terms)) ? null : { declined: true };
   }
 
   // Jobs

@@ -3,8 +3,12 @@
 import { copyButton, count, el, icon, saveFile } from "../lib/dom.js";
 import { button } from "../lib/controls.js";
 import { ACTIONS } from "../lib/icons.js";
+import { plain } from "../lib/reply.js";
 import { needs } from "../lib/rights.js";
 import { STAGES } from "./formats.js";
+
+const HERE = "here";
+const RENT = "rent"; // an option that stands for those that have not been asked for
 
 const TINY = "The tiny model knows only the starter pool, by heart: it plans ledger, atlas, forge and itinerary tasks and nothing else. It cannot read another pool, chat, or answer from knowledge; for that choose starter:smollm2 or a model of the hub.";
 
@@ -21,6 +25,9 @@ export class StartCard {
     this.picker = picker;
     picker.addEventListener("change", () => picker.value && page.choose(picker.value));
     this.about = el("div.train-about");
+    this.place = el("select.page-select.train-preset", { id: "train-place" });
+    this.place.addEventListener("change", () => this.choosePlace(this.place.value));
+    const place = el("label.train-place", { for: "train-place" }, el("span", {}, "Runs on"), this.place);
     this.edit = el("button.page-button.train-edit", { type: "button" }, icon(ACTIONS.pencil), "Edit the recipe");
     this.edit.addEventListener("click", () => page.go({ new: "1" }));
     this.needs = el("div.train-needs", { id: "train-needs" });
@@ -29,7 +36,7 @@ export class StartCard {
     this.terminal = el("details.train-terminal");
     this.tiny = el("p.train-honest", {}, TINY);
     this.root.replaceChildren(
-      el("h2", {}, "New job"), picker, this.about, this.edit, page.fit.root, this.tiny, this.needs, this.button, this.terminal,
+      el("h2", {}, "New job"), picker, this.about, place, this.edit, page.fit.root, this.tiny, this.needs, this.button, this.terminal,
     );
   }
 
@@ -43,6 +50,7 @@ export class StartCard {
     );
     this.picker.value = edited ? "" : preset.name;
     this.drawAbout();
+    this.drawPlace();
     this.tiny.hidden = page.recipe.model.base !== "starter:tiny";
     this.drawNeeds();
     this.drawButton();
@@ -62,6 +70,29 @@ export class StartCard {
     const facts =
       [recipe.model.base, recipe.model.lora ? `adapter of rank ${recipe.model.lora.rank}` : "every weight", `on ${recipe.pool}`];
     this.about.replaceChildren(el("p.train-title", {}, recipe.title || recipe.name), stages, el("p.train-mute", {}, facts.join(" · ")));
+  }
+
+  drawPlace() {
+    const where = this.page.recipe.where || HERE;
+    const rented = this.rented || (where === HERE ? [{ where: RENT, label: "A rented machine …" }] : [{ where, label: where }]);
+    this.place.replaceChildren(
+      el("option", { value: HERE }, "This machine"), ...rented.map((option) => el("option", { value: option.where }, option.label)),
+    );
+    this.place.value = where;
+  }
+
+  /** Run on another machine; those that can be rented are asked for when a person first wants one. */
+  async choosePlace(where) {
+    const { page } = this;
+    if (where !== RENT) {
+      await page.replace({ action: "check", recipe: { ...page.recipe, where } }, page.preset);
+      return;
+    }
+    const reply = await page.ask({ action: "places" });
+    if (reply.ok) this.rented = reply.places;
+    else page.toast.say(plain(reply.problems), true);
+    this.drawPlace();
+    if (reply.ok) this.place.showPicker?.();
   }
 
   drawNeeds() {
@@ -95,7 +126,8 @@ export class StartCard {
     const busy = page.busy?.length;
     const ready = page.checked && !blocked && !page.sending;
     this.button.setAttribute("aria-disabled", String(!ready));
-    const label = blocked ? `Cannot start: ${blocked} missing` : busy ? "Add to the queue" : "Start training";
+    const rents = page.recipe.where && page.recipe.where !== HERE;
+    const label = blocked ? `Cannot start: ${blocked} missing` : rents ? "See the price" : busy ? "Add to the queue" : "Start training";
     this.button.replaceChildren(icon(blocked ? ACTIONS.warn : ACTIONS.play), label);
   }
 
@@ -115,17 +147,29 @@ export class StartCard {
 
   /** Ask before a job is started that will not fit. */
   confirm(reason) {
+    const sentence = `It will not fit. ${reason} It may end before its first step, or when memory runs out.`;
+    return this.ask("It will not fit", [sentence], "Start anyway", "page-danger");
+  }
+
+  /** Ask before a machine is rented. */
+  agree(terms) {
+    return this.ask("Rent this machine?", terms, "Rent it", "page-primary");
+  }
+
+  /** Show sentences in place of the button until a person decides. */
+  ask(title, sentences, go, kind) {
     return new Promise((resolve) => {
       const close = (start) => {
         box.remove();
         this.button.hidden = false;
         resolve(start);
       };
-      const anyway = button("Start anyway", () => close(true), "page-danger");
+      const danger = kind === "page-danger";
+      const back = button("Change the recipe", () => close(false), danger ? "page-primary" : "page-button");
       const box = el(
-        "div.train-confirm", { role: "alertdialog", "aria-label": "It will not fit" },
-        el("p", {}, `It will not fit. ${reason} It may end before its first step, or when memory runs out.`),
-        el("div.train-tasks-foot", {}, button("Change the recipe", () => close(false), "page-primary"), anyway),
+        "div.train-confirm", { role: "alertdialog", "aria-label": title, "data-danger": String(danger) },
+        ...sentences.map((sentence) => el("p", {}, sentence)),
+        el("div.train-tasks-foot", {}, back, button(go, () => close(true), kind)),
       );
       this.button.before(box);
       this.button.hidden = true;

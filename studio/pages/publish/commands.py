@@ -17,9 +17,9 @@ from orchestrator.policies.labels import label_orchestrator
 from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import SecretNotFound
 from pool_registry.pool import Pool
+from pool_registry.portable_pool import Luggage
 from pool_registry.secrets import resolve
 from studio.episode_documents.static_page import static_page
-from studio.export.portable_pool import Luggage
 from studio.frame.commands import Fields, PageCommands, PageReply, table, text
 from studio.orchestrators.default import STARTER, choose_default
 from studio.pages.publish.schema import (

@@ -6,11 +6,13 @@ Jobs are read from the database and their folders, never from memory.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from platformdirs import user_data_dir
 from pydantic import ValidationError
 
+from pool_registry.actions import JsonValue
 from pool_registry.errors import PoolNotFound
 from pool_registry.kinds import field_problems
 from studio.access.recipe_rights import check_recipe
@@ -18,7 +20,7 @@ from studio.frame.commands import Fields, PageCommands, PageReply
 from studio.orchestrators.default import suggest_orchestrators
 from studio.pages.train.job_document import build_job_line, load_job_recipe
 from studio.pages.train.preflight import find_gaps
-from studio.pages.train.schema import JobLine, PresetDocument, PresetStage, RecipeDocument
+from studio.pages.train.schema import JobLine, PresetDocument, PresetStage, RecipeDocument, RentedPlace
 from studio.pages.train.task_commands import TaskCommands
 from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
@@ -28,7 +30,11 @@ from trainer.recipe import Recipe, dump_recipe, list_presets, load_recipe, parse
 from trainer.recipe_schema import build_recipe_schema
 from trainer.tasks.practice.stored import SOURCE, count_planned
 
+if TYPE_CHECKING:
+    from trainer.rented.hub_jobs import RentedMachine
+
 FIRST = "cpu-first-steps"
+RENTING = Recipe.model_validate({"where": "hf:any", "evaluate": {}})  # what only an owner may have run
 DEFAULT_TASKS = 70  # to learn from, of those that a job makes where there are none
 
 
@@ -45,6 +51,8 @@ class TrainCommands(PageCommands):
             "of_pool": self._of_pool,
             "check": self._check,
             "fit": self._fit,
+            "places": self._places,
+            "rent": self._rent,
             "submit": self._submit,
             "stop": self._stop,
             "resume": self._resume,
@@ -128,20 +136,43 @@ class TrainCommands(PageCommands):
     # Jobs
 
     def _submit(self, fields: Fields) -> PageReply:
-        return submit(parse_draft(fields), self._runtime)
+        return submit(parse_draft(fields), self._runtime, agreed=fields.get("agreed") is True)
+
+    def _places(self, _fields: Fields) -> PageReply:
+        """The machines that can be rented now, with their prices. Raises TrainingFailed."""
+        from trainer.rented.hub_jobs import open_hub_jobs  # loads the Hub's client
+
+        check_recipe(RENTING)
+        return PageReply(fields={"places": list_rented_places(open_hub_jobs().list_machines())})
+
+    def _rent(self, fields: Fields) -> PageReply:
+        """What a recipe's rented machine costs and will not have, to be agreed to. Raises InvalidRecipe with what
+        cannot work there, and TrainingFailed."""
+        from trainer.rented.hub_jobs import open_hub_jobs
+        from trainer.rented.plan import plan_rental, refuse_problems
+
+        recipe = parse_draft(fields)
+        plan = plan_rental(recipe, self._runtime.store, self.jobs, open_hub_jobs())
+        refuse_problems(plan)
+        return PageReply(fields={"terms": plan.describe()})
 
     def _stop(self, fields: Fields) -> PageReply:
         row = self.jobs.stop(str(fields.get("job")))
         stopping = row.state == "stopping"
-        return PageReply(f"{row.id} {'stops after this step, with a checkpoint' if stopping else 'has left the queue'}")
+        how = "gives its machine back" if row.place.is_rented else "stops after this step, with a checkpoint"
+        return PageReply(f"{row.id} {how if stopping else 'has left the queue'}")
 
     def _resume(self, fields: Fields) -> PageReply:
-        row = self.jobs.resume(str(fields.get("job")))
-        now = self.jobs.start_next() == row.id
+        job = str(fields.get("job"))
+        if self.jobs.get(job).place.is_rented:
+            check_recipe(self.jobs.recipe(job))
+        row = self.jobs.resume(job)
+        now = self.jobs.start(row.id)
         return PageReply(f"{row.id} {'continues' if now else 'waits in the queue'}")
 
     def _start_queue(self, _fields: Fields) -> PageReply:
         started = self.jobs.start_next()
+        self.jobs.start_rented()
         return PageReply(f"{started} starts" if started else "No job to start: one is running, or none is queued")
 
     def list(self) -> list[JobLine]:
@@ -154,14 +185,26 @@ class TrainCommands(PageCommands):
         return dump_recipe(recipe) if recipe else ""
 
 
-def submit(recipe: Recipe, runtime: Runtime) -> PageReply:
-    """Put a job into the queue. Raises InvalidRecipe with what prevents its start."""
+def submit(recipe: Recipe, runtime: Runtime, agreed: bool = False) -> PageReply:
+    """Put a job into the queue. Raises InvalidRecipe with what prevents its start. `agreed`: a person has seen what a
+    rented machine costs."""
+    if recipe.place.is_rented and not agreed:
+        raise InvalidRecipe([("where", "a rented machine costs money: agree to its price first")])
     blocking = [(gap.key, gap.sentence) for gap in find_gaps(recipe, runtime.store) if gap.blocks]
     if blocking:
         raise InvalidRecipe(blocking)
     row = runtime.jobs.submit(drop_foreign_title(recipe))
-    now = runtime.jobs.start_next() == row.id
+    now = runtime.jobs.start(row.id)
     return PageReply(f"{row.id} {'starts' if now else 'waits in the queue'}", {"job": row.id})
+
+
+def list_rented_places(machines: Sequence[RentedMachine]) -> list[JsonValue]:
+    """Machines as the page offers them."""
+    places = [
+        RentedPlace(where=f"hf:{row.flavor}", label=f"{row.title} ({row.memory}), ${row.hourly:.2f} an hour")
+        for row in machines
+    ]
+    return [place.to_json() for place in places]
 
 
 def drop_foreign_title(recipe: Recipe) -> Recipe:

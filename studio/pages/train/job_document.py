@@ -44,6 +44,7 @@ def build_job_line(row: JobRow) -> JobLine:
         steps=row.steps,
         message=row.message,
         code=row.code,
+        where=row.where,
         created_at=isoformat(row.created_at),
         started_at=isoformat(row.started_at),
         ended_at=isoformat(row.ended_at),
@@ -60,7 +61,7 @@ def build_job_view(row: JobRow, jobs: JobStore, metrics: MetricsReader, now: flo
         **dict(build_job_line(row)),
         place=compute_job_progress(row, recipe, metrics, len(evaluations), now),
         heartbeat_s=seconds_since(row.heartbeat, now) if row.active else None,
-        memory=read_machine_load(row.owner) if row.active else None,
+        memory=read_machine_load(row.owner) if row.active and not row.place.is_rented else None,
         ahead=_jobs_ahead(row, jobs),
         advice=advise(recent, read_last_groups(job_folder), row, recipe, now),
         checkpoints=list_checkpoints(job_folder, row.id, evaluations),
@@ -173,12 +174,14 @@ def load_job_recipe(jobs: JobStore, job: str) -> Recipe | None:
 
 def _jobs_ahead(row: JobRow, jobs: JobStore) -> list[str]:
     """What a queued job waits for."""
-    if row.state != "queued":
+    if row.state != "queued" or row.place.is_rented:
         return []
     return [
         other.id
         for other in jobs.all()
-        if other.id != row.id and (other.active or (other.state == "queued" and other.created_at < row.created_at))
+        if other.id != row.id
+        and not other.place.is_rented
+        and (other.active or (other.state == "queued" and other.created_at < row.created_at))
     ]
 
 

@@ -52,12 +52,17 @@ def find_gaps(recipe: Recipe, store: Store) -> list[LaunchGap]:
         *_tasks_missing(recipe, pool),
         *_pools_missing(recipe, store),
         *_teacher_missing(recipe, pool),
-        *_model_missing(recipe),
-        *_gpu_missing(recipe),
-        *_backend_missing(recipe),
         *_files_missing(recipe),
-        *_disk_missing(recipe, store),
+        *([] if recipe.place.is_rented else _machine_missing(recipe, store)),
     ]
+
+
+def _machine_missing(recipe: Recipe, store: Store) -> Iterator[LaunchGap]:
+    """What this machine lacks to run the recipe."""
+    yield from _model_missing(recipe)
+    yield from _gpu_missing(recipe)
+    yield from _backend_missing(recipe)
+    yield from _disk_missing(recipe, store)
 
 
 def _pool(recipe: Recipe, store: Store) -> Pool | None:

@@ -27,6 +27,7 @@ class JobLine(PageDocument):
     steps: int
     message: str
     code: str
+    where: str = Field(description="here, or the rented machine as hf:FLAVOR.")
     created_at: str | None
     started_at: str | None
     ended_at: str | None
@@ -192,3 +193,10 @@ class RecipeDocument(PageDocument):
     teachers: list[str] = Field(description="The orchestrators that can make demonstrations on its pool.")
     missing: list[LaunchGap] | None = Field(description="None where it was not looked for.")
     busy: list[JobLine]
+
+
+class RentedPlace(PageDocument):
+    """A machine that can be rented: what a recipe's `where` says, and its name, memory and price."""
+
+    where: str
+    label: str

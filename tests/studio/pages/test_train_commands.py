@@ -18,6 +18,7 @@ from studio.pages.train.curves import Columns, MetricsReader, thin_out
 from studio.pages.train.preflight import _find_gpu_problem
 from studio.pages.train.progress import compute_job_progress
 from tests.browser.support.jobs import recipe, write_job
+from tests.studio.support.hub_stand_in import client_environment, hub_stand_in
 from tests.trainer.support.nvidia import install_driver
 from trainer.jobs.queue import JobRow
 from trainer.pool_recipe import build_pool_recipe
@@ -426,3 +427,23 @@ def test_a_recipe_survives_the_way_through_the_page(commands):
         told = commands.run("preset", {"name": preset["name"]})
         assert commands.run("check", {"recipe": told["recipe"]})["yaml"] == told["yaml"]
         assert dump_recipe(parse_recipe(told["yaml"])) == told["yaml"]
+
+
+def test_a_rented_machine_needs_consent_and_its_terms_name_the_price(commands, never_started, monkeypatch, tmp_path):
+    from huggingface_hub import constants
+
+    rented = {**SMALL, "model": {"base": "starter:tiny"}, "where": "hf:l4x1", "max_hours": 2}
+    with hub_stand_in() as (address, hub):
+        for name, value in client_environment(address, str(tmp_path)).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        places = commands.run("places", {})["places"]
+        terms = commands.run("rent", {"recipe": rented})["terms"]
+    assert {"where": "hf:l4x1", "label": "Nvidia L4 x1 (24 GB), $0.80 an hour"} in places
+    assert "$1.60 at most" in terms[0] and not hub.rentals.machines
+    refused = commands.run("submit", {"recipe": rented})
+    assert not refused["ok"] and refused["problems"][0][0] == "where"
+    agreed = commands.run("submit", {"recipe": rented, "agreed": True})
+    assert agreed["ok"] and {line.id: line.where for line in commands.list()}[agreed["job"]] == "hf:l4x1"
+    commands.run("stop", {"job": agreed["job"]})

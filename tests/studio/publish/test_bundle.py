@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from orchestrator.checkpoints import MANIFEST, find_checkpoint, read_checkpoint
 from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool
+from pool_registry.portable_pool import stays_because, travellers
 from pool_registry.worker import WorkerSpec
 from studio.episode_documents.static_page import script, static_page
 from studio.export.engine_files import ALLOWED, ENGINE, NEEDS_DATABASE, ROOT, engine_sources, requirements
-from studio.export.portable_pool import stays_because, travellers
 from studio.publish.bundle import LISTING, Entry, make_bundle, write_folder
 from studio.publish.model_repo import Weights, checkpoint_entries, without_paths
 from studio.publish.request import InvalidPublication, Publication, PublishError, parse_publication

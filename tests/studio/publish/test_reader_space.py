@@ -13,9 +13,9 @@ from orchestrator.checkpoints import find_checkpoint
 from orchestrator.policies.reader import ReaderPolicy
 from pool_registry.language_models.completion import Completion, Draw, Grammar, Message
 from pool_registry.pool import Pool, export_pool
+from pool_registry.portable_pool import travellers
 from pool_registry.worker import WorkerSpec
 from studio.export.engine_files import ENGINE, engine_sources
-from studio.export.portable_pool import travellers
 from studio.publish import space_repo
 from studio.publish.cards import model_card
 from studio.publish.model_repo import Weights

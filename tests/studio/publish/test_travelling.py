@@ -12,8 +12,8 @@ import pytest
 from pool_registry.actions import Action
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool, import_pool
+from pool_registry.portable_pool import travellers
 from pool_registry.worker import WorkerSpec
-from studio.export.portable_pool import travellers
 from studio.publish.evaluations import evaluation_tables
 from studio.publish.plan import make_plan
 from studio.publish.request import Publication, PublishError

@@ -18,10 +18,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.studio.support.rentals_stand_in import Rentals
+
 TOKEN = "hf_standintokenstandintokenstandin01"
 USER = "alice"
-_REPO = re.compile(r"/api/(model|space)s/([^/]+/[^/]+)(/.*)?$")
-_FILE = re.compile(r"/(?:(spaces)/)?([^/]+/[^/]+)/resolve/([^/]+)/(.+)$")
+_REPO = re.compile(r"/api/(model|space|dataset)s/([^/]+/[^/]+)(/.*)?$")
+_FILE = re.compile(r"/(?:(spaces|datasets)/)?([^/]+/[^/]+)/resolve/([^/]+)/(.+)$")
 
 
 @dataclass
@@ -33,6 +35,7 @@ class Repo:
     at: dict[str, dict[str, bytes]] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
     hardware: str = "cpu-basic"
+    gated: bool = False
 
     @property
     def head(self) -> str:
@@ -50,6 +53,7 @@ class Hub:
         self.states: list[tuple[str, str, bool, frozenset[str]]] = []
         self.fail: Callable[[str, str], int | None] = lambda method, path: None
         self.lock = threading.RLock()
+        self.rentals = Rentals(self.repos, USER)
 
     def space(self, name: str) -> Repo:
         return self.repos["space", f"{USER}/{name}"]
@@ -150,6 +154,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return self._batch(json.loads(body))
         if asked:
             return self._repo(asked[1], asked[2], asked[3] or "", body)
+        if path.startswith(("/api/jobs/", "/api/buckets/", "/buckets/")):
+            query = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)
+            reply = self.hub.rentals.reply(self.command, path, query, body)
+            return self._answer(reply.status, reply.document, reply.raw, **reply.headers)
         if found := re.match(_FILE, path):
             return self._resolve(found)
         return self._answer(404, {"error": f"not in the stand-in: {self.command} {path}"})
@@ -196,7 +204,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return self._answer(200, {
                 "id": name, "_id": "x", "modelId": name, "sha": repo.head, "private": repo.private, "tags": [],
                 "siblings": [{"rfilename": path} for path in repo.files], "downloads": 0, "likes": 0,
-                "createdAt": "2026-11-21T00:00:00.000Z", "sdk": repo.sdk,
+                "createdAt": "2026-11-21T00:00:00.000Z", "sdk": repo.sdk, "gated": repo.gated,
             })  # fmt: skip
         return self._answer(404, {"error": f"not in the stand-in: {rest}"})
 
@@ -244,7 +252,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return self._answer(200, {})
 
     def _resolve(self, found: re.Match[str]) -> None:
-        repo = self.hub.repos.get(("space" if found[1] else "model", found[2]))
+        repo = self.hub.repos.get(((found[1] or "models")[:-1], found[2]))
         known = self.headers.get("authorization") == f"Bearer {TOKEN}"
         if repo is None or (repo.private and not known):
             return self._answer(404, {"error": "Repository not found"}, X_Error_Code="RepoNotFound")

