@@ -33,7 +33,7 @@ from pool_registry.storage.data_folder import find_home
 from trainer.jobs.queue import JobStore
 
 START_S = 240.0
-PATIENCE_MS = 120_000
+PATIENCE_MS = 240_000  # a reader plans for minutes on a busy machine
 TRAINING_MS = 600_000  # a job imports torch and loads its model before it stops
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
