@@ -162,7 +162,7 @@ def test_nothing_but_egress_and_the_official_clients_transports_imports_an_http_
     assert sorted(found.stdout.split()) == [
         "pool_registry/mcp_client/http.py",
         "pool_registry/network/http_client.py",
-        "studio/publish/hub.py",  # to name what the Hub's own client raises
+        "pool_registry/network/hub_errors.py",  # to name what the Hub's own client raises
     ]
 
 

@@ -55,6 +55,7 @@ def test_every_family_has_a_file_and_every_file_is_used():
         "joined",
         "other_words",
         "pool_conditions",
+        "practice_values",
         "practice_words",
         "worlds",
         "far_out",
