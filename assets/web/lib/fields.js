@@ -12,7 +12,8 @@ const REFERENCE = /^(env|keyring):[A-Za-z_][A-Za-z0-9_.-]{0,127}$/;
 const VARIABLE = /^[A-Z_][A-Z0-9_]{2,}$/;
 const DOCUMENTS = [".txt", ".md", ".pdf", ".csv", ".jsonl"]; // these two as in studio/frame/uploads.py
 const MAX_DOCUMENT_BYTES = 50_000_000;
-const MOVE_IT = "This looks like a key itself, which is never stored here. Name it below to move it to this system's keyring.";
+const MOVE_IT =
+  "This looks like a key itself, which is never stored here. Name it below to move it to this system's keyring, or write env:NAME.";
 
 /**
  * A reference to a secret. The key itself is never asked for here; one that is pasted leaves the field at once, and one

@@ -144,9 +144,7 @@ class PoolPage {
         setKey(needs(button("Train on this pool", () => openTraining(this)), "pool/train_on_pool"), "train"),
       );
     }
-    const more = menu("More", this.listMore());
-    setKey(more.toggle, "more");
-    this.bar.append(more.root, setKey(needs(button("New pool", () => openNew(this)), "pool/create"), "new"));
+    this.bar.append(this.keepMore(), setKey(needs(button("New pool", () => openNew(this)), "pool/create"), "new"));
     if (pool && !this.isOld()) {
       const add = setKey(needs(button("", () => this.gallery.open(), "page-primary pool-add-top"), "pool/add_template"), "add-top");
       add.append(icon(ACTIONS.plus), "Add worker");
@@ -165,7 +163,18 @@ class PoolPage {
     }
   }
 
-  /** What is needed now and then, for the menu. */
+  /** The menu of what is needed now and then. It stays while it lists the same: what arrives late must not close it. */
+  keepMore() {
+    const { pool } = this.state;
+    const shape = JSON.stringify([pool?.name, pool?.version, pool?.limits.memory]);
+    if (shape !== this.moreShape) {
+      this.moreShape = shape;
+      this.more = menu("More", this.listMore());
+      setKey(this.more.toggle, "more");
+    }
+    return this.more.root;
+  }
+
   listMore() {
     const { pool } = this.state;
     const own = pool

@@ -396,7 +396,8 @@ def test_the_models_are_what_the_migrations_make(tmp_path):
     from alembic.runtime.migration import MigrationContext
 
     import pool_registry.calls.call_cache_table  # noqa: F401  its table is in the same database
-    import studio.access.accounts  # noqa: F401  and so are its
+    import studio.access.accounts
+    import studio.access.pool_rights  # noqa: F401
     import trainer.jobs.queue  # noqa: F401  and so is its
 
     engine = store_module.open_engine(find_home(tmp_path))
@@ -432,6 +433,8 @@ def test_a_newer_database_is_refused_and_left_as_it_was(tmp_path):
 def test_a_corrupt_database_is_told_plainly(tmp_path, damage):
     open_store(find_home(tmp_path)).close()
     path = tmp_path / "podium.db"
+    with closing(sqlite3.connect(path)) as connection:  # another thread's connection may have kept it open
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     for extra in tmp_path.glob("podium.db-*"):
         extra.unlink()
     whole = path.read_bytes()

@@ -139,7 +139,7 @@ def test_a_login_opens_until_the_logout(shared):
     assert answer.json() == {"ok": True}
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie and "samesite=lax" in cookie
-    assert ada.get("/api/me").json() == {"user": "ada", "role": "owner"}
+    assert ada.get("/api/me").json() == {"user": "ada", "role": "owner", "refused": {}, "read_only": {}}
     assert ada.get("/", headers={"accept": "text/html"}).status_code == 200
     key = ada.cookies[COOKIE]
     assert ada.post("/logout").json() == {"ok": True}
