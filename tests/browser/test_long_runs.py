@@ -30,7 +30,7 @@ def count_elements(page: Page) -> int:
     return page.evaluate("document.querySelectorAll('*').length")
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", [1440, pytest.param(390, marks=pytest.mark.slow)])
 def test_a_run_of_a_thousand_steps_is_a_small_page_with_quick_clicks(browser, studio_url, long_run, width):
     with watched_page(browser, width) as page:
         open_run(page, studio_url, long_run)
@@ -58,6 +58,7 @@ def test_every_step_of_a_long_run_has_its_button_in_the_graph(page, studio_url, 
     expect(page.locator(".run-graph-veil")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_cards_of_a_long_run_can_be_read_where_somebody_looks(page, studio_url, long_run):
     open_run(page, studio_url, long_run)
     texts = page.locator(".run-graph-world .run-graph-text")
@@ -73,6 +74,7 @@ def test_cards_of_a_long_run_can_be_read_where_somebody_looks(page, studio_url, 
     assert count_elements(page) < ELEMENTS
 
 
+@pytest.mark.slow
 def test_the_matrix_of_a_long_run_shows_and_says_where_somebody_is(page, studio_url, long_run):
     open_run(page, studio_url, long_run)
     scroll = page.locator(".run-matrix-scroll")
@@ -88,6 +90,7 @@ def test_the_matrix_of_a_long_run_shows_and_says_where_somebody_is(page, studio_
     assert count_elements(page) < ELEMENTS
 
 
+@pytest.mark.slow
 def test_the_matrix_of_a_long_run_is_walked_by_keyboard(page, studio_url, long_run):
     open_run(page, studio_url, long_run)
     scroll = page.locator(".run-matrix-scroll")

@@ -37,6 +37,7 @@ STAGES = {
 
 
 @pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
 def test_memory_that_runs_out_names_what_to_change_and_keeps_the_checkpoint(stage, tmp_path, monkeypatch):
     place, last_step = STAGES[stage]

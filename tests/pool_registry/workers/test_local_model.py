@@ -22,6 +22,7 @@ def spec(name: str = "solver", **config) -> WorkerSpec:
     return WorkerSpec(name=name, kind="local_model", description="d", config=config, max_concurrency=16, timeout_s=300)
 
 
+@pytest.mark.slow
 def test_workers_share_one_model_and_answer_together():
     async def ask():
         async with live_pool(Pool(name="p", workers=(spec("a"), spec("b")))) as pool:
