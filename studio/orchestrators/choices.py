@@ -49,8 +49,8 @@ def orchestrator_choices(with_reference: bool = True, pool: Pool | None = None) 
     ships = [name for name in names if name in STARTERS and name != READER]
     reader = [name for name in names if name == READER]
     policies = [policy for policy in POLICIES.values() if with_reference or not policy.needs_reference]
-    planners = [policy for policy in policies if policy.reads_memory]
-    baselines = [policy for policy in policies if not policy.reads_memory]
+    planners = [policy for policy in policies if not _is_baseline(policy)]
+    baselines = [policy for policy in policies if _is_baseline(policy)]
     return [
         *((label_orchestrator(name), name) for name in reader),
         *((_hint(policy, pool), policy.name) for policy in planners),
@@ -66,4 +66,9 @@ def _hint(policy: Policy, pool: Pool | None) -> str:
         return f"{policy.label} · for queries of a suite"
     if pool is not None and (policy.takes_agent or policy.needs_agent) and not pool.agents():
         return f"{policy.label} · needs a model"
-    return policy.label if policy.reads_memory else f"{policy.label} · baseline"
+    return f"{policy.label} · baseline" if _is_baseline(policy) else policy.label
+
+
+def _is_baseline(policy: Policy) -> bool:
+    """Whether a policy is one that others are compared with. Those of other packages are somebody's own."""
+    return not policy.reads_memory and not POLICIES.package_of(policy.name)

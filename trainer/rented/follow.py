@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 POLL_S = 5.0
 GIVE_UP_S = 6 * 3600.0  # without an answer of the Hub
 SENDS = 5  # tries to rent a machine through a network that fails
+LAST_LINES_S = 30.0  # for the end of the log
 LAST_LOOKS = 3  # for files that the mount writes after the machine has ended
 NOT_FETCHED = ("log.txt", "recipe.yaml", "name.txt", "attempt.json", ENDED)  # files of the folder here, or of the end
 OVER = ("COMPLETED", "CANCELED", "ERROR", "DELETED")
@@ -101,7 +102,8 @@ class _Follower:
     def follow(self, rented: JobInfo) -> bool:
         """Follow a machine to its end and say how the job ended."""
         log.info("job %s runs on %s: %s", self.job, self.recipe.where, rented.url)
-        threading.Thread(target=self._copy_log, args=(rented,), name="rented log", daemon=True).start()
+        copying = threading.Thread(target=self._copy_log, args=(rented,), name="rented log", daemon=True)
+        copying.start()
         last_answer = time.monotonic()
         while True:
             try:
@@ -113,6 +115,7 @@ class _Follower:
             except TrainingFailed as error:
                 self._bear(error, rented, time.monotonic() - last_answer)
             self._wait()
+        copying.join(LAST_LINES_S)
         return self._conclude(info, end)
 
     def _look(self, rented: JobInfo) -> JobInfo:
