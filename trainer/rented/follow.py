@@ -116,6 +116,7 @@ class _Follower:
                 self._bear(error, rented, time.monotonic() - last_answer)
             self._wait()
         copying.join(LAST_LINES_S)
+        self._complete_log(rented)
         return self._conclude(info, end)
 
     def _look(self, rented: JobInfo) -> JobInfo:
@@ -163,6 +164,16 @@ class _Follower:
                 if error.code != "network":
                     return
                 time.sleep(POLL_S)
+
+    def _complete_log(self, rented: JobInfo) -> None:
+        """Write the log of a machine that has ended as a whole: a stream that breaks off may lack its last lines."""
+        try:
+            lines = self.hub.read_log(rented)
+        except TrainingFailed as error:
+            log.warning("the end of the machine's log may be missing: %s", error)
+            return
+        if lines:
+            self.job_folder.log.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
 
     def fetch_changes(self) -> None:
         """Fetch the files that have changed since they were fetched, and the checkpoints that are complete there."""

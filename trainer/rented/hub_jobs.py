@@ -142,6 +142,11 @@ class HubJobs:
         with explain_errors(f"log of {rented.id}"):
             yield from self.api.fetch_job_logs(job_id=rented.id, namespace=self.user, follow=True)
 
+    def read_log(self, rented: JobInfo) -> list[str]:
+        """All lines of the machine's log so far."""
+        with explain_errors(f"log of {rented.id}"):
+            return list(self.api.fetch_job_logs(job_id=rented.id, namespace=self.user))
+
     def list_written(self, job: str) -> list[WrittenFile]:
         """What a job has written, by paths below its folder. Raises TrainingFailed `bucket` when the bucket is gone."""
         with explain_errors(f"bucket {self.repository}", {404: "bucket"}):
