@@ -1135,7 +1135,7 @@ export interface SecretDocument {
   name: string;
   reference: string;
   workers: string[];
-  found: boolean;
+  is_set: boolean;
 }
 
 /** An earlier step as a later one was allowed to see it. */

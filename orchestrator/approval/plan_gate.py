@@ -108,8 +108,8 @@ def _find_effects(estimate: PlanEstimate) -> list[AskReason]:
     steps = [f"{item.step} ({item.worker})" for item in estimate.steps if item.effects]
     if not steps:
         return []
-    noun, verb = ("Step", "may change") if len(steps) == 1 else ("Steps", "may change")
-    return [AskReason("effects", f"{noun} {', '.join(steps)} {verb} something outside.")]
+    noun = "Step" if len(steps) == 1 else "Steps"
+    return [AskReason("effects", f"{noun} {', '.join(steps)} may change something outside.")]
 
 
 def _find_doubt(turn: Turn, depth: OutOfDepth | None, mode: DeploymentMode) -> list[AskReason]:

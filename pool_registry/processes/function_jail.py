@@ -74,10 +74,10 @@ def _list_code(target: Mapping[str, str]) -> list[str]:
     if "file" in target:
         first, folder = Path(target["file"]), Path(target["file"]).parent
     else:
-        found = PathFinder.find_spec(target["module"].partition(".")[0], [str(Path.cwd())])
-        if found is None or found.origin is None:
+        module = PathFinder.find_spec(target["module"].partition(".")[0], [str(Path.cwd())])
+        if module is None or module.origin is None:
             return []  # an installed module
-        first, folder = Path(found.origin), Path.cwd()
+        first, folder = Path(module.origin), Path.cwd()
     code, waiting = set(), [first]
     while waiting:
         file = waiting.pop()

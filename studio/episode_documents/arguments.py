@@ -17,7 +17,7 @@ def format_arguments(arguments: Mapping[str, Any]) -> str:
 
 
 def describe_arguments(run: StepRun, episode: Episode, length: int) -> tuple[str, str]:
-    """The arguments of a step with the outputs that are known in the place of `$k`, and as they were planned; the
+    """The arguments of a step with outputs in the place of `$k`, where there are any yet, and as they were planned; the
     latter is "" where it is the same. Each in one line of at most `length` characters."""
     values = format_arguments(fill_known(run.step.arguments, episode) if run.arguments is None else run.arguments)
     planned = format_arguments(run.step.arguments)

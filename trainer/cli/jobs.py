@@ -34,7 +34,7 @@ def add_job_commands(app: typer.Typer) -> None:
     app.add_typer(jobs_app, name="jobs")
     for command in (sft, grpo, train, run, recipes, demonstrations, compare):
         app.command()(command)
-    app.command(hidden=True)(rented)
+    app.command("rented", hidden=True)(run_sent_job)
 
 
 def sft(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
@@ -121,7 +121,7 @@ def _agree_to_rent(recipe: Recipe, store: Store, jobs: JobStore, yes: bool) -> N
         raise typer.Exit(2)
 
 
-def rented(
+def run_sent_job(
     job: Job,
     sent: Annotated[Path, typer.Argument(help="The folder of what was sent.")],
     written: Annotated[Path, typer.Argument(help="The folder of the bucket that the job writes to.")],

@@ -367,7 +367,7 @@ function publicationCard({ key, repo, state, message, stages, links, visibility 
 }
 
 /** @param {import("../types").SecretDocument} secret */
-function secretLine({ name, reference, workers, found: resolved }) {
+function secretLine({ name, reference, workers, is_set: resolved }) {
   const words = resolved
     ? `becomes a secret of the Space, from ${reference}, for ${workers.join(", ")}.`
     : `is wanted by ${workers.join(", ")}, but ${reference} is not set on this machine.`;

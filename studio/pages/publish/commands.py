@@ -207,7 +207,7 @@ def _build_secret(name: str, reference: str, workers: tuple[str, ...]) -> Secret
         is_set = True
     except SecretNotFound:
         is_set = False
-    return SecretDocument(name=name, reference=reference, workers=list(workers), found=is_set)
+    return SecretDocument(name=name, reference=reference, workers=list(workers), is_set=is_set)
 
 
 def _preview_text(entry: Entry) -> str:

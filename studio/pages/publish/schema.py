@@ -58,7 +58,7 @@ class SecretDocument(PageDocument):
     name: str
     reference: str
     workers: list[str]
-    found: bool
+    is_set: bool
 
 
 class LuggageDocument(PageDocument):

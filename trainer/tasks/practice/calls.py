@@ -19,7 +19,7 @@ from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.errors import PoolError, WorkerFault
 from pool_registry.worker import Call, SampleCall
 from trainer.tasks.practice.guess_arguments import guess_arguments, list_occurring_values
-from trainer.tasks.practice.phrase import changes_with_time, list_asked_paths
+from trainer.tasks.practice.phrase import changes_with_time, list_offered_paths
 from trainer.tasks.suite import make_random
 
 PER_WORKER = 24  # calls that are tried of one worker, by default
@@ -178,8 +178,8 @@ def list_fields(kind: str, arguments: Mapping[str, JsonValue], returned: JsonVal
     else:
         fields = list(_walk(returned, ""))
     given = {as_text(value).casefold() for value in arguments.values()}
-    asked = [(path, value) for path, value in fields if _write_alone(value) not in given]
-    return [(path, value) for path, value in asked if "://" not in as_text(value)][:MAX_FIELDS]
+    new_fields = [(path, value) for path, value in fields if _write_alone(value) not in given]
+    return [(path, value) for path, value in new_fields if "://" not in as_text(value)][:MAX_FIELDS]
 
 
 def _write_alone(value: JsonValue) -> str:
@@ -252,5 +252,5 @@ def choose_fields(description: str, calls: Sequence[KnownCall]) -> list[KnownCal
         values[call.path].append(call.value)
     total = len({call.key for call in calls})
     usual = {path: returned for path, returned in values.items() if 2 * len(returned) >= total}
-    asked = list_asked_paths(description, usual)
-    return [call for call in calls if call.path in asked]
+    paths = list_offered_paths(description, usual)
+    return [call for call in calls if call.path in paths]

@@ -107,7 +107,7 @@ def describe_field(phrase: Phrase, path: str) -> Phrase:
     return Phrase(text, phrase.is_action)
 
 
-def list_asked_paths(description: str, fields: Mapping[str, Sequence[JsonValue]]) -> set[str]:
+def list_offered_paths(description: str, fields: Mapping[str, Sequence[JsonValue]]) -> set[str]:
     """The paths of the fields that a person asks for, of what the calls of a worker return: where the description
     names some, those alone ("Returns the next business day"), else all that a person would ask for."""
     sentence = _first_sentence(description)

@@ -17,7 +17,7 @@ from trainer.tasks.practice.phrase import (
     describe_call,
     describe_field,
     drop_switched_off,
-    list_asked_paths,
+    list_offered_paths,
 )
 
 TEXT = st.text(max_size=60)
@@ -80,9 +80,9 @@ def test_a_second_wish_that_the_field_does_not_answer_is_left_out():
 
 def test_fields_that_the_description_names_are_asked_for_and_truths_only_then():
     fields = {".next_day": ["a", "b"], ".skipped": [1, 2], ".is_holiday": [True, False], ".cca3": ["PER", "DEU"]}
-    assert list_asked_paths("Returns the next day after a date.", fields) == {".next_day"}
-    assert list_asked_paths("Returns a calendar entry.", fields) == {".next_day", ".skipped"}
-    assert list_asked_paths("Checks whether a date is a holiday.", fields) == {".is_holiday"}
+    assert list_offered_paths("Returns the next day after a date.", fields) == {".next_day"}
+    assert list_offered_paths("Returns a calendar entry.", fields) == {".next_day", ".skipped"}
+    assert list_offered_paths("Checks whether a date is a holiday.", fields) == {".is_holiday"}
 
 
 @pytest.mark.parametrize(
