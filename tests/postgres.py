@@ -48,7 +48,7 @@ def postgres() -> Iterator[str]:
         yield f"postgresql://podium@127.0.0.1:{port}/postgres"
     finally:
         server.send_signal(signal.SIGINT)  # without waiting for clients
-        server.wait(timeout=20)
+        server.wait(timeout=60)
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -287,7 +287,7 @@ def test_a_running_job_is_followed_and_what_is_drawn_stays(page, studio: Studio,
         expect(live).to_have_text("stopped")
         set_state(store, job, "running")  # resumed: the page finds that it goes on
         note_step(store, job, 13, {"rollout/correct": 0.5, "rollout/width": 3.0})
-        expect(live).to_have_text("running · step 13", timeout=15_000)
+        expect(live).to_have_text("running · step 13")
         set_state(store, job, "done")
         expect(live).to_have_text("done")
     finally:

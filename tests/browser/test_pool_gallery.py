@@ -308,7 +308,7 @@ def api_server() -> Iterator[str]:
         time.sleep(0.02)
     yield f"http://127.0.0.1:{port}"
     server.should_exit = True
-    thread.join(timeout=20)
+    thread.join(timeout=60)
 
 
 def test_two_versions_are_compared_and_the_older_one_is_restored(page, studio):

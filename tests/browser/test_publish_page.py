@@ -227,7 +227,7 @@ class started:
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=60)
 
 
 class _page_of_a_file:

@@ -44,7 +44,7 @@ def served(tmp_path_factory) -> Iterator[tuple[str, str]]:
         yield url, folder
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(60)
 
 
 def free_port() -> int:
