@@ -10,6 +10,8 @@ from pool_registry.pool import Pool
 
 FIRST_QUESTION = "How many more people live in Germany than in France?"  # where a reader plans (a test looks)
 PLAN_COUNTS = (1, 4, 8)  # plans that a model draws for a turn
+# The groups of the list; assets/web/lib/app.css draws a heading above each.
+TRAINED, BASELINE, DEMONSTRATION = "trained here", "baseline", "demonstration"
 FIRST_QUERY = ("itinerary", 3, 0)  # parallel steps, and one that the shipped orchestrator plans right (a test looks)
 
 
@@ -43,30 +45,30 @@ def plan_counts(plans: int = 1) -> list[int]:
 def orchestrator_choices(with_reference: bool = True, pool: Pool | None = None) -> list[tuple[str, str]]:
     """(label, name): what can plan for any pool (the reader that ships, models), checkpoints of jobs with the newest
     first, baselines, then the demonstrations that ship. Without a reference plan those that only replay one are left
-    out. The labels of baselines say what they are, and for a pool without agents what needs one."""
+    out. The labels of all but the first name their group, and for a pool without agents what needs one."""
     names = checkpoint_names()
-    made = [name for name in names if name not in STARTERS]
-    ships = [name for name in names if name in STARTERS and name != READER]
-    reader = [name for name in names if name == READER]
     policies = [policy for policy in POLICIES.values() if with_reference or not policy.needs_reference]
-    planners = [policy for policy in policies if not _is_baseline(policy)]
-    baselines = [policy for policy in policies if _is_baseline(policy)]
     return [
-        *((label_orchestrator(name), name) for name in reader),
-        *((_hint(policy, pool), policy.name) for policy in planners),
-        *((label_orchestrator(name), name) for name in made),
-        *((_hint(policy, pool), policy.name) for policy in baselines),
-        *((f"{label_orchestrator(name)} · demonstration", name) for name in ships),
+        *((label_orchestrator(name), name) for name in names if name == READER),
+        *((_hint(policy, pool), policy.name) for policy in policies if not _is_baseline(policy)),
+        *((f"{label_orchestrator(name)} · {TRAINED}", name) for name in names if name not in STARTERS),
+        *((_hint(policy, pool), policy.name) for policy in policies if _is_baseline(policy)),
+        *((f"{label_orchestrator(name)} · {DEMONSTRATION}", name) for name in names if _is_demonstration(name)),
     ]
+
+
+def _is_demonstration(name: str) -> bool:
+    return name in STARTERS and name != READER
 
 
 def _hint(policy: Policy, pool: Pool | None) -> str:
     """The label of a policy with what a person has to know before it is chosen."""
+    hints = [BASELINE] if _is_baseline(policy) else []
     if policy.needs_reference:
-        return f"{policy.label} · for queries of a suite"
+        hints.append("for queries of a suite")
     if pool is not None and (policy.takes_agent or policy.needs_agent) and not pool.agents():
-        return f"{policy.label} · needs a model"
-    return f"{policy.label} · baseline" if _is_baseline(policy) else policy.label
+        hints.append("needs a model")
+    return " · ".join(filter(None, (policy.label, ", ".join(hints))))
 
 
 def _is_baseline(policy: Policy) -> bool:

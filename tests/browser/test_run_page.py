@@ -250,6 +250,26 @@ def test_a_query_without_reference_plan_says_what_the_oracle_needs(page, studio_
     expect(page.get_by_text("The run did not start")).to_be_visible()
 
 
+def test_the_list_of_orchestrators_has_headings(page, studio_url):
+    page.goto(studio_url)
+    expect(page.locator("#run")).to_be_enabled()
+    page.locator("#run-orchestrator input").click()
+    expect(page.locator("#run-orchestrator [role=option]").first).to_be_visible()
+    heading = "(option) => getComputedStyle(option, '::before').content.replaceAll('\"', '')"
+    shown = page.locator("#run-orchestrator [role=option]").evaluate_all(f"(list) => list.map({heading})")
+    assert [text for text in shown if text != "none"] == ["For any pool", "Baselines", "Demonstrations"]
+
+
+def test_a_page_is_fetched_when_the_pointer_rests_on_its_link(page, studio_url):
+    page.goto(f"{studio_url}/traces")
+    link = page.locator("[data-page=serve]")
+    link.hover()
+    page.wait_for_timeout(1000)  # the browser says nothing of what it has fetched ahead
+    link.click()
+    expect(page.get_by_role("heading", name="Serve", exact=True)).to_be_visible()
+    assert page.evaluate("performance.getEntriesByType('navigation')[0].deliveryType") == "navigational-prefetch"
+
+
 def test_a_query_can_be_drawn_from_any_suite(page, studio_url):
     page.goto(f"{studio_url}/?pool=starter&orchestrator=oracle")
     box = page.locator("#query textarea")

@@ -8,7 +8,7 @@ from orchestrator.checkpoints import READER
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
-from studio.orchestrators import default
+from studio.orchestrators import choices, default
 from studio.orchestrators.choices import orchestrator_choices
 from studio.orchestrators.default import SMALLEST, choose_default, suggest_orchestrators
 
@@ -53,9 +53,17 @@ def test_what_plans_for_any_pool_comes_first_and_what_lacks_a_model_says_so(chec
     labels = {name: label for label, name in orchestrator_choices(pool=Pool(name="bare"))}
     names = list(labels)
     assert names[:2] == [READER, "model"] and labels[SMALLEST].endswith(" · demonstration")
-    assert labels["model"] == "Model · needs a model" and labels["pipeline"] == "Pipeline · needs a model"
-    assert labels["random_plan"] == "Random plan · baseline" and labels["oracle"] == "Oracle · for queries of a suite"
+    assert labels["model"] == "Model · needs a model" and labels["pipeline"] == "Pipeline · baseline, needs a model"
+    assert labels["random_plan"] == "Random plan · baseline"
+    assert labels["oracle"] == "Oracle · baseline, for queries of a suite"
     assert ("Model", "model") in orchestrator_choices(pool=MINE)
+
+
+def test_the_groups_of_the_list_follow_one_another(monkeypatch):
+    monkeypatch.setattr(choices, "checkpoint_names", lambda: [SMALLEST, READER, "walk-4711@20"])
+    marks = [label.partition(" · ")[2].partition(",")[0] for label, _ in orchestrator_choices(pool=MINE)]
+    assert list(dict.fromkeys(marks)) == ["", "trained here", "baseline", "demonstration"]
+    assert marks == sorted(marks, key=["", "trained here", "baseline", "demonstration"].index)
 
 
 def test_the_oracle_is_offered_only_where_there_is_a_reference_plan():
