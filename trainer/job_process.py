@@ -13,8 +13,8 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.traces.store import Store
 from pool_registry.errors import PoolError, WorkerFault
 from trainer.errors import InvalidRecipe, SpendCapReached, TrainerError, TrainingFailed
+from trainer.jobs.gpus import see_only
 from trainer.jobs.job_folder import JobFolder, read_lines
-from trainer.jobs.one_gpu import use_one_gpu
 from trainer.jobs.queue import JobStore
 from trainer.learner.generator import is_out_of_memory
 from trainer.memory_fit.advice import EDITS
@@ -40,8 +40,9 @@ def run_job(job: str, store: Store, jobs: JobStore) -> bool:
     training are never raised: the job's row describes them.
     """
     if not jobs.claim(job):
-        log.info("job %s cannot start now: another one runs, or it is not queued", job)
+        log.info("job %s cannot start now: it waits for others, or it is not queued", job)
         return False
+    jobs.start_next()  # where there are GPUs for it, too
     job_folder = jobs.folder(job)
     with _StopSignals(job_folder), _Heartbeat(jobs, job, job_folder) as progress:
         state, code, message = _run(job, store, jobs, job_folder, progress)
@@ -70,8 +71,8 @@ def _run(job: str, store: Store, jobs: JobStore, job_folder: JobFolder, progress
         else:
             from trainer.run_recipe import load_pool, run_recipe
 
-            use_one_gpu()
-            finished = run_recipe(recipe, store, load_pool(store, recipe.pool), job_folder, on_stage)
+            with see_only(jobs.get(job).own_gpus):
+                finished = run_recipe(recipe, store, load_pool(store, recipe.pool), job_folder, on_stage)
     except SpendCapReached as reached:
         return "stopped", "max_cost", str(reached)
     except Exception as error:

@@ -18,7 +18,7 @@ from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import Worker
 from trainer.grpo.rewards import REWARDS
-from trainer.jobs.one_gpu import use_one_gpu
+from trainer.jobs.gpus import list_gpus, see_only
 from trainer.memory_fit.gpu_state import describe_other_programs, find_gpu_problem
 from trainer.tasks.registry import PROVIDERS
 
@@ -47,7 +47,11 @@ class ReportLine:
 
 def examine_machine(folder: str | None, quick: bool = False, with_vllm: bool | None = None) -> Iterator[str]:
     """Yield the report line by line, each as soon as it is known; `quick` leaves out what is tried in models."""
-    use_one_gpu()  # as a job does
+    with see_only(list_gpus()[:1]):  # as a job of one process does
+        yield from _examine(folder, quick, with_vllm)
+
+
+def _examine(folder: str | None, quick: bool, with_vllm: bool | None) -> Iterator[str]:
     yield "Machine"
     yield str(ReportLine("ok", "python", f"{platform.python_version()} ({platform.system()} {platform.machine()})"))
     yield from map(str, _check_gpu())

@@ -1,4 +1,4 @@
-"""What a machine does to a job: memory that runs out in any stage, too little of it, several GPUs, a server that dies.
+"""What a machine does to a job: memory that runs out in any stage, too little of it, a server that dies.
 
 Each ends the job with its cause and what to do next, and keeps its checkpoints.
 """
@@ -6,15 +6,12 @@ Each ends the job with its cause and what to do next, and keeps its checkpoints.
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
 
 import pytest
 
 from orchestrator.checkpoints import complete_steps
 from tests.trainer.support.presets import load_small_preset, run_as_job, use_backend
 from trainer.errors import TrainingFailed
-from trainer.jobs import one_gpu
 from trainer.learner.generator import SamplingParams
 from trainer.learner.vllm_generator import ServerGenerator
 from trainer.memory_fit import must_fit
@@ -70,32 +67,6 @@ def test_a_preset_larger_than_the_machine_is_refused_with_what_to_change(tmp_pat
 @pytest.mark.medium
 def test_a_model_of_unknown_size_is_let_through():
     must_fit.check_it_fits(load_recipe("reader-gpu"), Machine("a watch", True, 1000, 1000))
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [(None, "1"), ("", ""), ("0", "0"), ("0,2", "2"), ("0, 1", "1")],
-    ids=["all", "none", "one", "two", "spaced"],
-)
-def test_a_job_sees_the_freest_gpu_that_it_may_use(before, after, monkeypatch):
-    listed = subprocess.CompletedProcess([], 0, "0, 100\n1, 70000\n2, 500\n")
-    monkeypatch.setattr(one_gpu.shutil, "which", lambda _: "/usr/bin/nvidia-smi")
-    monkeypatch.setattr(one_gpu.subprocess, "run", lambda *_, **__: listed)
-    environment = {} if before is None else {"CUDA_VISIBLE_DEVICES": before}
-    monkeypatch.setattr(os, "environ", environment)
-    one_gpu.use_one_gpu()
-    assert environment.get("CUDA_VISIBLE_DEVICES") == after
-    launched = {"WORLD_SIZE": "2"}
-    monkeypatch.setattr(os, "environ", launched)
-    one_gpu.use_one_gpu()
-    assert launched == {"WORLD_SIZE": "2"}
-
-
-def test_without_a_driver_the_choice_stays_open(monkeypatch):
-    monkeypatch.setattr(one_gpu.shutil, "which", lambda _: None)
-    monkeypatch.setattr(os, "environ", environment := {})
-    one_gpu.use_one_gpu()
-    assert environment == {}
 
 
 def test_an_endpoint_that_died_is_named_with_the_next_action():

@@ -316,9 +316,9 @@ def _print_state(row: JobRow, as_json: bool) -> None:
 
 def _wait_for_turn(jobs: JobStore, row: JobRow) -> None:
     announced = False
-    while not row.place.is_rented and (busy := jobs.find_running()) is not None:
+    while not row.place.is_rented and (busy := jobs.find_blocking(row)) is not None:
         if not announced:
-            typer.echo(f"{row.id} waits for {busy.id} to end (one job at a time)", err=True)
+            typer.echo(f"{row.id} waits for {busy.id} to end", err=True)
             announced = True
         time.sleep(1.0)
 

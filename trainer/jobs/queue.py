@@ -1,9 +1,11 @@
-"""Jobs: training that outlives the page. One queue, one job at a time on this machine, each a detached process.
+"""Jobs: training that outlives the page. One queue; each job is a detached process.
+
+A machine with GPUs runs as many jobs at a time as it has GPUs for; each gets its own. Without GPUs it is one at a time.
 
 A job is a row (state, owner, heartbeat) and a folder (job_folder.py). Its process is known by its start in kernel ticks
 and by a lock that it holds, so that neither a reused pid nor a clock that is set is mistaken for its end. The studio
-only reads. A job that ends starts the next one in the queue; a job that is submitted while nothing runs is started by
-the submitting process.
+only reads. A job that begins or ends starts the next one in the queue where it may run; a job that may run when it is
+submitted is started by the submitting process.
 
     queued -> running -> done | failed | stopped        running -> stopping -> stopped
     stopped, failed -> queued (resume)
@@ -31,6 +33,7 @@ from pool_registry.storage.data_folder import Home
 from pool_registry.storage.database import writing
 from trainer.errors import JobNotFound, JobRefused
 from trainer.job_place import HERE, JobPlace, parse_place
+from trainer.jobs.gpus import choose_gpus, list_gpus
 from trainer.jobs.job_folder import JobFolder
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
 
@@ -59,6 +62,8 @@ class JobRow(SQLModel, table=True):
     ended_at: datetime | None = None
     heartbeat: datetime | None = None
     where: str = str(HERE)
+    processes: int = 1
+    gpus: str = ""
 
     @property
     def place(self) -> JobPlace:
@@ -67,6 +72,11 @@ class JobRow(SQLModel, table=True):
     @property
     def active(self) -> bool:
         return self.state in ACTIVE
+
+    @property
+    def own_gpus(self) -> tuple[str, ...]:
+        """The GPUs that no other job gets while this one runs."""
+        return tuple(self.gpus.split(",")) if self.gpus else ()
 
 
 class JobStore:
@@ -78,7 +88,7 @@ class JobStore:
         self._hold = hold_folder(home.root)  # shows other containers and hosts that this process's jobs run
 
     def submit(self, recipe: Recipe, here: bool = False, key: str = "") -> JobRow:
-        """Put a job at the end of the queue. `start_next` starts it when nothing runs.
+        """Put a job at the end of the queue. `start_next` starts it when it may run.
 
         With `here` this process will run it itself: no other process starts it while this one lives. `key` is the id
         that the job has elsewhere.
@@ -123,14 +133,24 @@ class JobStore:
         write_atomically(self.folder(job).name, name)
 
     def find_running(self) -> JobRow | None:
-        """Return the job that runs on this machine now, if any."""
+        """Return a job that runs on this machine now, if any."""
         self.mark_lost()
         with Session(self._engine) as session:
-            return self._find_busy(session)
+            return next(iter(self._list_running(session)), None)
+
+    def find_blocking(self, job: JobRow) -> JobRow | None:
+        """Return a job of this machine that has to end before this one may start, if any."""
+        gpus = list_gpus()
+        self.mark_lost()
+        with Session(self._engine) as session:
+            running = self._list_running(session)
+        waits = choose_gpus(job.processes, gpus, [other.own_gpus for other in running]) is None
+        return running[0] if waits else None
 
     @staticmethod
-    def _find_busy(session: Session) -> JobRow | None:
-        return session.exec(select(JobRow).where(col(JobRow.state).in_(ACTIVE), JobRow.where == str(HERE))).first()
+    def _list_running(session: Session) -> list[JobRow]:
+        here = select(JobRow).where(col(JobRow.state).in_(ACTIVE), JobRow.where == str(HERE))
+        return list(session.exec(here.order_by(col(JobRow.started_at))).all())
 
     def stop(self, job: str) -> JobRow:
         """Ask a job to save a checkpoint and end; a queued one leaves the queue. Raises JobRefused."""
@@ -166,14 +186,19 @@ class JobStore:
         return row
 
     def claim(self, job: str) -> bool:
-        """Make this process the owner of a queued job; False when another job runs or it is not queued."""
+        """Make this process the owner of a queued job, with GPUs of its own where this machine has some.
+
+        False when it is not queued, or has to wait for other jobs.
+        """
+        gpus = list_gpus()
         self.mark_lost()
         with self._lock_jobs() as session:
             row = self._row(session, job)
-            busy = not row.place.is_rented and self._find_busy(session) is not None
-            if busy or row.state != "queued":
+            taken = [other.own_gpus for other in self._list_running(session)]
+            own = () if row.place.is_rented else choose_gpus(row.processes, gpus, taken)
+            if own is None or row.state != "queued":
                 return False
-            row.state, row.owner = "running", this_process()
+            row.state, row.owner, row.gpus = "running", this_process(), ",".join(own)
             row.heartbeat = _now()
             if not row.started_at or not row.place.is_rented:  # one that is followed again has run all the while
                 row.started_at = row.heartbeat
@@ -231,15 +256,13 @@ class JobStore:
         return True
 
     def start_next(self) -> str | None:
-        """Start the oldest queued job as a detached process when nothing runs here. Returns its id, or None."""
-        if self.find_running() is not None:
-            return None
+        """Start the oldest queued job as a detached process when it may run now. Returns its id, or None."""
         with Session(self._engine) as session:
             waiting = select(JobRow).where(JobRow.state == "queued", JobRow.where == str(HERE))
             rows = session.exec(waiting.order_by(col(JobRow.created_at))).all()
         # On a database that several hosts share, a job is run where its folder is.
         row = next((row for row in rows if self.folder(row.id).recipe.is_file()), None)
-        return self._start(row) if row else None
+        return self._start(row) if row and self.find_blocking(row) is None else None
 
     def start(self, job: str) -> bool:
         """Start a queued job that may start now: the oldest of this machine's, or any on a rented one. Returns whether

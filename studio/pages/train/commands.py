@@ -173,7 +173,7 @@ class TrainCommands(PageCommands):
     def _start_queue(self, _fields: Fields) -> PageReply:
         started = self.jobs.start_next()
         self.jobs.start_rented()
-        return PageReply(f"{started} starts" if started else "No job to start: one is running, or none is queued")
+        return PageReply(f"{started} starts" if started else "No job to start: none is queued, or the next one waits")
 
     def list(self) -> list[JobLine]:
         """Every job, newest first."""
