@@ -15,19 +15,25 @@ from studio.prepare import prepare_store
 from tests.browser.conftest import Studio, watched_page
 from tests.browser.test_serve_and_login import PASSWORD, log_in
 from tests.studio.support.recorded import record_run
+from trainer.jobs.queue import JobStore
+from trainer.recipe import Recipe
 
 PEOPLE = {"olga": UserRole.OWNER, "eddy": UserRole.EDITOR, "vera": UserRole.VIEWER}
+RENTED_JOB = "rented-4711"
 PAGES = ("/pool?pool=starter", "/train?new=1", "/compare", "/serve", "/publish")
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Studio, str]]:
-    """A studio that three people log in to, and a run that is recorded there."""
+    """A studio that three people log in to, a run that is recorded there, and an owner's job on a rented machine."""
     running = Studio(tmp_path_factory.mktemp("roles") / "home", arguments=("--login",))
     store = prepare_store(str(running.home))
     episode = record_run(store, "oracle")
     for name, role in PEOPLE.items():
         Accounts(store.engine).add(name, PASSWORD, role)
+    jobs = JobStore(store.engine, store.home)
+    jobs.submit(Recipe.model_validate({"where": "hf:cpu-basic", "evaluate": {}}), key=RENTED_JOB)
+    jobs.finish(RENTED_JOB, "failed", "stopped", "the machine is gone")
     store.close()
     running.start()
     yield running, episode
@@ -88,6 +94,31 @@ def test_an_editor_runs_and_changes_but_leaves_the_machine_to_owners(shared, bro
         start = page.get_by_role("button", name="Start serving")
         expect(start).to_have_attribute("title", "Only owners may do this, and you are an editor; ask olga.")
         expect(page.get_by_role("button", name="New token")).not_to_have_attribute("data-refused", re.compile("."))
+
+
+def test_the_buttons_of_a_dialog_say_why_not_as_well(shared, browser: Browser):
+    studio, _ = shared
+    with logged_in(browser, studio, "vera", "/pool?pool=starter") as page:
+        opener = page.get_by_role("button", name="New pool")
+        expect(opener).to_have_attribute("data-refused", re.compile("."))
+        # As where the role changed while the page was open.
+        opener.evaluate("(node) => { delete node.dataset.refused; node.click(); }")
+        create = page.locator(".page-drawer").get_by_role("button", name="Create")
+        expect(create).to_have_attribute("aria-disabled", "true")
+        create.click(force=True)
+        expect(page.get_by_text("you are a viewer; ask olga")).to_be_visible()
+        expect(page.locator("dialog[open]")).to_be_visible()
+
+
+def test_a_rented_machine_is_for_owners_and_its_buttons_say_so(shared, browser: Browser):
+    studio, _ = shared
+    with logged_in(browser, studio, "eddy", f"/train?job={RENTED_JOB}") as page:
+        reason = "Only owners may do this, and you are an editor; ask olga."
+        expect(page.get_by_role("button", name="Rent again and resume")).to_have_attribute("title", reason)
+        page.get_by_role("button", name="Edit as new recipe").click()
+        start = page.get_by_role("button", name="See the price")
+        expect(start).to_have_attribute("title", reason)
+        expect(start).to_have_attribute("aria-disabled", "true")
 
 
 def test_an_owner_is_refused_nothing(shared, browser: Browser):

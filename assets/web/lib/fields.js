@@ -7,6 +7,7 @@ import { button, busy } from "./controls.js";
 import { count, el, icon } from "./dom.js";
 import { labelField } from "./form.js";
 import { ACTIONS } from "./icons.js";
+import { needs } from "./rights.js";
 
 const REFERENCE = /^(env|keyring):[A-Za-z_][A-Za-z0-9_.-]{0,127}$/;
 const VARIABLE = /^[A-Z_][A-Z0-9_]{2,}$/;
@@ -97,7 +98,7 @@ function storeInKeyring(reference, done) {
   const key = el("input", { type: "password", autocomplete: "off" });
   const named = labelField("Name in the keyring", name);
   const keyed = labelField("Key", key, "Goes into this system's keyring and nowhere else.");
-  const keep = button("Store in the keyring", async (event) => {
+  const keep = needs(button("Store in the keyring", async (event) => {
     const value = key.value;
     key.value = "";
     const node = event.currentTarget;
@@ -111,7 +112,7 @@ function storeInKeyring(reference, done) {
     box.open = false;
     reference.focus();
     return done();
-  });
+  }), "POST /api/keyring");
   /** Take a key that was pasted elsewhere: one button is left to press. */
   const offer = (/** @type {string} */ written, /** @type {string} */ about) => {
     key.value = written;
@@ -152,7 +153,7 @@ export function modelField(page, { label, about = "", value = "", choices = [] }
   };
   offer(choices);
   const row =
-    el("div.form-row", {}, button("List its models", (event) => busy(event.currentTarget, "Asking …", ask), "podium-link"), status);
+    el("div.form-row", {}, needs(button("List its models", (event) => busy(event.currentTarget, "Asking …", ask), "podium-link"), "pool/list_models"), status);
   field.node.append(list, row);
   if (atOnce) ask();
   return { ...field, read: textOf(input, field), input };
@@ -165,7 +166,7 @@ export function modelField(page, { label, about = "", value = "", choices = [] }
 export function documentsField({ label, about = "" }) {
   const input = el("input", { type: "text", autocomplete: "off", spellcheck: "false", placeholder: "/path/to/a/file/or/folder" });
   const field = labelField(label, input, about);
-  const files = el("input", { type: "file", multiple: "", accept: DOCUMENTS.join(","), "aria-label": "Upload documents" });
+  const files = needs(el("input", { type: "file", multiple: "", accept: DOCUMENTS.join(","), "aria-label": "Upload documents" }), "POST /api/documents");
   const status = el("span.form-about", { role: "status" });
   files.addEventListener("change", async () => {
     field.say("");

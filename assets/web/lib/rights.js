@@ -57,7 +57,8 @@ export function holdToRights({ refused, read_only: readOnly }) {
  * @param {string|undefined} reason
  */
 function setReason(node, reason) {
-  if (node.dataset.refused === reason) return;
+  const marked = node.getAttribute("aria-disabled") === "true" || !reason; // a page may have drawn the control anew
+  if (node.dataset.refused === reason && marked) return;
   if (reason) {
     node.dataset.refused = reason;
     node.title = reason;

@@ -70,7 +70,7 @@ class Binding {
     const options = [
       [AUTOMATIC, `Automatic: ${automatic}`], ["", "None"], ...row.choices.map((name) => [name, name]),
     ];
-    const choice = select(options, row.edited ? row.worker : AUTOMATIC, (worker) => this.choose(row.learnt, worker));
+    const choice = needs(select(options, row.edited ? row.worker : AUTOMATIC, (worker) => this.choose(row.learnt, worker)), "pool/bind");
     choice.setAttribute("aria-label", `Worker for ${row.learnt}`);
     choice.dataset.key = `bind-${row.learnt}`;
     const state = row.worker ? (row.edited ? "chosen" : "bound") : "unbound";

@@ -127,7 +127,7 @@ function toggle(page, worker) {
 function actions(page, worker) {
   const row = el("div.page-actions");
   const add = (command, label, path, work, brief = false, about = "") => {
-    const node = needs(button("", work, "page-action"), `pool/${command}`);
+    const node = needs(button("", work, "page-action"), command);
     node.append(icon(path), brief ? "" : label);
     if (brief) node.title = label;
     if (about) node.title = about;
@@ -136,13 +136,13 @@ function actions(page, worker) {
     row.append(node);
     return node;
   };
-  if (!page.isOld()) add("test_worker", "Test", ACTIONS.pulse, (event) => testOnCard(page, worker.name, event.currentTarget), false, "Call it once with its sample");
-  add("try_worker", "Try it", ACTIONS.play, () => openTry(page, worker), false, "Call it with arguments of your own");
+  if (!page.isOld()) add("pool/test_worker", "Test", ACTIONS.pulse, (event) => testOnCard(page, worker.name, event.currentTarget), false, "Call it once with its sample");
+  add("pool/try_worker", "Try it", ACTIONS.play, () => openTry(page, worker), false, "Call it with arguments of your own");
   if (page.isOld()) return row;
-  add("save_worker", "Edit", ACTIONS.pencil, () => openWorker(page, worker, worker.name));
-  add("evidence", "Measure", ACTIONS.scale, () => openEvidence(page, worker.name));
-  add("save_worker", "Clone", ACTIONS.copy, () => openWorker(page, { ...worker, name: `${worker.name}-copy`.slice(0, 48) }, null), true);
-  if (REFRESHABLE.includes(worker.kind)) add("refresh", "Refresh", ACTIONS.again, () => page.act({ action: "refresh", name: worker.name }));
-  add("remove_worker", "Remove", ACTIONS.trash, () => openRemove(page, worker), true);
+  add("pool/save_worker", "Edit", ACTIONS.pencil, () => openWorker(page, worker, worker.name));
+  add("pool/evidence", "Measure", ACTIONS.scale, () => openEvidence(page, worker.name));
+  add("pool/save_worker", "Clone", ACTIONS.copy, () => openWorker(page, { ...worker, name: `${worker.name}-copy`.slice(0, 48) }, null), true);
+  if (REFRESHABLE.includes(worker.kind)) add("pool/refresh", "Refresh", ACTIONS.again, () => page.act({ action: "refresh", name: worker.name }));
+  add("pool/remove_worker", "Remove", ACTIONS.trash, () => openRemove(page, worker), true);
   return row;
 }

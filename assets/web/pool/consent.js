@@ -2,6 +2,7 @@
 
 import { el } from "../lib/dom.js";
 import { button } from "../lib/controls.js";
+import { needs } from "../lib/rights.js";
 
 /** Ask about what one worker wants. Resolves to true when the person agrees. */
 export function askConsent(name, wants) {
@@ -17,7 +18,8 @@ export async function askAboutPool(wants) {
   });
   const lead = el("p.page-lead", {}, "These workers are off. Switch on those whose wants you have read and agree with; the others stay off.");
   const foot = (choose) => [
-    button("Leave all off", () => choose(false)), button("Switch on the ticked", () => choose(true), "page-primary"),
+    button("Leave all off", () => choose(false)),
+    needs(button("Switch on the ticked", () => choose(true), "page-primary"), "pool/switch_on"),
   ];
   const agreed = await openConsent("This pool wants", [lead, ...boxes.map((row) => row.node)], foot);
   const ticked = boxes.filter((row) => agreed && row.box.checked);

@@ -10,6 +10,7 @@ import { plain } from "../lib/reply.js";
 import { busy, button, select } from "../lib/controls.js";
 import { count, el } from "../lib/dom.js";
 import { labelField } from "../lib/form.js";
+import { needs } from "../lib/rights.js";
 
 const LEAD = "The same tasks are done with this worker and without it. Nothing of it is added to the traces.";
 const SECONDS = [["30", "Half a minute"], ["60", "A minute"], ["180", "Three minutes"], ["600", "Ten minutes"]];
@@ -42,8 +43,8 @@ class Evidence {
     this.result = el("div.pool-value", { role: "status", "aria-label": "What it brings" });
     this.proposal = el("div.pool-proposal", { role: "status" });
     this.problem = el("p.form-general", { role: "alert" });
-    this.replay = button("Replay tasks", () => busy(this.replay, "Replaying …", () => this.measure()), "page-primary");
-    this.describe = button("Describe this worker", () => busy(this.describe, "Calling it …", () => this.propose()));
+    this.replay = needs(button("Replay tasks", () => busy(this.replay, "Replaying …", () => this.measure()), "page-primary"), "pool/value_worker");
+    this.describe = needs(button("Describe this worker", () => busy(this.describe, "Calling it …", () => this.propose())), "pool/describe_worker");
   }
 
   open() {
@@ -89,11 +90,11 @@ class Evidence {
   showProposal(proposal) {
     const text = Object.assign(el("textarea", { rows: "6" }), { value: proposal.proposed });
     const field = labelField("Proposed description", text, proposal.author ? `Words by ${proposal.author}; figures were measured.` : "");
-    const accept = button("Use this description", async () => {
+    const accept = needs(button("Use this description", async () => {
       const reply = await this.send({ action: "set_description", description: text.value });
       if (!reply.ok) return field.say(plain(reply.problems));
       this.page.drawer.close();
-    }, "page-primary");
+    }, "page-primary"), "pool/set_description");
     accept.hidden = !proposal.facts;
     const calls = `${count(proposal.sampled)} calls made now, ${count(proposal.recorded)} recorded earlier.`;
     this.proposal.replaceChildren(

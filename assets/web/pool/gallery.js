@@ -6,6 +6,7 @@ import { button, busy, select } from "../lib/controls.js";
 import { el, icon } from "../lib/dom.js";
 import { documentsField, keyField, modelField, textField } from "../lib/fields.js";
 import { ACTIONS, NEEDS, kindIcon } from "../lib/icons.js";
+import { needs } from "../lib/rights.js";
 import { openEvidence } from "./evidence.js";
 import { openFunction, openMcp, openOpenApi, openPoolFile, openSpace } from "./imports.js";
 import { openWorker } from "./worker_dialogs.js";
@@ -111,13 +112,14 @@ export class Gallery {
     else badge.append(icon(kindIcon(template)));
     const text = el("div.pool-gallery-text", {}, el("h4", {}, template.title), el("p", {}, template.line));
     const head = el("div.pool-gallery-head", {}, badge, text);
-    const needs = el("span.pool-gallery-needs", { "data-needs": template.needs }, icon(NEEDS[template.needs]), `Needs ${template.needs}`);
+    const wants = el("span.pool-gallery-needs", { "data-wants": template.needs }, icon(NEEDS[template.needs]), `Needs ${template.needs}`);
     const done = el("div.pool-gallery-done", { "aria-live": "polite" });
-    const add = button(template.preset ? "Add" : "Open", (event) => this.click(template, done, event.currentTarget), "pool-gallery-add");
+    const open = (event) => this.click(template, done, event.currentTarget);
+    const add = needs(button(template.preset ? "Add" : "Open", open, "pool-gallery-add"), "pool/add_template");
     add.setAttribute("aria-label", `${add.textContent} ${template.title}`);
-    const foot = el("div.pool-gallery-foot", {}, needs);
+    const foot = el("div.pool-gallery-foot", {}, wants);
     if (template.preset) {
-      const edit = button("Edit first", () => this.editFirst(template), "pool-gallery-edit");
+      const edit = needs(button("Edit first", () => this.editFirst(template), "pool-gallery-edit"), "pool/save_worker");
       edit.setAttribute("aria-label", `Edit ${template.title} first`);
       foot.append(edit);
     }
@@ -148,14 +150,14 @@ export class Gallery {
   }
 
   /** The small dialog: only the fields that a click alone cannot know. */
-  ask(template, done, needs) {
+  ask(template, done, problems) {
     const fields = new Map();
     const value = (name) => fields.get(name)?.input.value.trim() ?? String(template.preset.config[name] ?? "");
     const endpoint = () => ({ base_url: value("base_url"), api_key: value("api_key") });
     for (const need of template.fields) fields.set(need.field, makeField(this.page, need, endpoint, template.needs === "a running server"));
     const general = el("div.form-general", { role: "alert" });
     const form = el("form.form-fields", {}, ...[...fields.values()].map((field) => field.node));
-    const add = el("button.page-primary", { type: "submit" }, `Add ${template.title}`);
+    const add = needs(el("button.page-primary", { type: "submit" }, `Add ${template.title}`), "pool/add_template");
     form.append(general, this.page.drawer.foot(button("Back", () => this.show()), add));
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
@@ -178,23 +180,23 @@ export class Gallery {
     });
     const notes = [el("p.page-lead", {}, template.line)];
     if (template.note) notes.push(el("p.pool-hint", {}, template.note));
-    const missing = new Set(needs.map(([where]) => where));
+    const missing = new Set(problems.map(([where]) => where));
     const first = [...fields].find(([name]) => missing.has(name))?.[1].input;
     this.page.drawer.open(`Add: ${template.title}`, [...notes, form], { back: () => this.show(), focus: first });
   }
 
   /** On the card: what was added, and the second click that tests it. Returns that button. */
   tell(done, name) {
-    const test = button("Test", async (event) => {
+    const test = needs(button("Test", async (event) => {
       const result = await busy(event.currentTarget, "Testing …", () => testWorker(this.page, name));
       this.page.tests.set(name, result);
       done.querySelector(".pool-test")?.remove();
       done.append(testResult(result));
       this.page.show();
-    }, "pool-gallery-test");
+    }, "pool-gallery-test"), "pool/test_worker");
     test.setAttribute("aria-label", `Test ${name}`);
     const message = el("span", {}, "Added as ", el("b", {}, name));
-    const measure = button("Measure", () => openEvidence(this.page, name), "pool-gallery-measure");
+    const measure = needs(button("Measure", () => openEvidence(this.page, name), "pool-gallery-measure"), "pool/evidence");
     measure.setAttribute("aria-label", `What does ${name} bring?`);
     done.replaceChildren(el("div.pool-gallery-added", {}, icon(ACTIONS.check), message, test, measure));
     return test;
@@ -223,11 +225,11 @@ export class Gallery {
     const list = el("ul.pool-gallery-models");
     for (const model of server.models) {
       const done = el("div.pool-gallery-done", { "aria-live": "polite" });
-      const add = button("Add", async (event) => {
+      const add = needs(button("Add", async (event) => {
         const request = { action: "add_found", server: server.server, base_url: server.base_url, model };
         const reply = await busy(event.currentTarget, "Adding …", () => this.page.act(request));
         if (reply.ok) this.tell(done, reply.added);
-      }, "pool-gallery-add-model");
+      }, "pool-gallery-add-model"), "pool/add_found");
       add.setAttribute("aria-label", `Add ${model}`);
       list.append(el("li", {}, el("span.pool-gallery-model", { title: model }, model), add, done));
     }

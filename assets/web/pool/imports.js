@@ -7,6 +7,7 @@ import { count, el, icon } from "../lib/dom.js";
 import { keyField, textField } from "../lib/fields.js";
 import { labelField } from "../lib/form.js";
 import { ACTIONS, NEEDS } from "../lib/icons.js";
+import { needs } from "../lib/rights.js";
 import { tryPanel } from "./worker_dialogs.js";
 
 const MAX_POOL_FILE_BYTES = 4_000_000; // as in pool_registry/pool.py
@@ -153,7 +154,7 @@ export function openFunction(page, back = null) {
 /** The first page of an importer: describe the source. Nothing that was typed is lost by a problem. */
 function openSource(page, source) {
   const general = el("div.form-general", { role: "alert" });
-  const go = el("button.page-primary", { type: "submit" }, source.verb);
+  const go = needs(el("button.page-primary", { type: "submit" }, source.verb), "pool/look");
   const form = el(
     "form.form-fields", {}, ...source.parts, general,
     page.drawer.foot(button("Cancel", () => (source.back ? source.back() : page.drawer.close())), go),
@@ -191,7 +192,7 @@ function openSource(page, source) {
  */
 function openOffers(page, source, offers) {
   const ready = offers.filter((offer) => !offer.problem);
-  const add = button("", async () => {
+  const add = needs(button("", async () => {
     const chosen = rows.filter((row) => row.box.checked).map((row) => row.offer);
     const workers =
       chosen.map((offer) => (offer.may_have_effects && reading.read() ? { ...offer.spec, effects: "none" } : offer.spec));
@@ -199,7 +200,7 @@ function openOffers(page, source, offers) {
     if (reply.ok) openAdded(page, reply.added);
     else general.textContent = plain(reply.problems);
     tell();
-  }, "page-primary");
+  }, "page-primary"), "pool/add_workers");
   const tell = () => {
     const chosen = rows.filter((row) => row.box.checked).length;
     add.textContent = chosen === 1 ? "Add 1 worker" : `Add ${count(chosen)} workers`;
@@ -310,7 +311,7 @@ export function openPoolFile(page, back = null) {
   const hint = el(
     "p.pool-hint", {}, "Workers in it that want keys, programs, files or private addresses arrive switched off, and are shown with what they want.",
   );
-  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Import", load, "page-primary"));
+  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), needs(button("Import", load, "page-primary"), "pool/import"));
   page.drawer.open("Import a pool", [labelField("File", file).node, fields.text.node, fields.name.node, hint, problems, foot], { back });
 }
 

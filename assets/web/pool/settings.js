@@ -16,7 +16,7 @@ export function openLimits(page) {
     if (reply.ok) page.drawer.close();
     else general.textContent = plain(form.show(reply.problems));
   };
-  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Save limits", save, "page-primary"));
+  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), needs(button("Save limits", save, "page-primary"), "pool/save_limits"));
   page.drawer.open("Limits", [el("p.page-lead", {}, "Every episode on this pool stays within these, always."), form.root, general, foot]);
 }
 
@@ -32,7 +32,7 @@ export function openMode(page) {
     if (reply.ok) page.drawer.close();
     else general.textContent = plain(form.show(reply.problems));
   };
-  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Save mode", save, "page-primary"));
+  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), needs(button("Save mode", save, "page-primary"), "pool/save_mode"));
   const lead = "Every run on this pool follows this mode, served ones too; a single run may choose another on the Run page. " +
     "Which workers have effects stands in each worker's form.";
   page.drawer.open("Deployment mode", [el("p.page-lead", {}, lead), form.root, general, foot]);
@@ -47,7 +47,7 @@ export function openNew(page) {
     if (reply.ok) page.drawer.close();
     else field.say(plain(reply.problems));
   };
-  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Create", create, "page-primary"));
+  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), needs(button("Create", create, "page-primary"), "pool/create"));
   page.drawer.open("New pool", [field.node, labelField("Start with", copy).node, foot]);
 }
 
@@ -71,9 +71,9 @@ export async function openManage(page) {
   const lines = dependents.ok ? [...dependents.blocking, ...dependents.affected] : [plain(dependents.problems)];
   const blocked = !dependents.ok || dependents.blocking.length > 0;
   const what = el("ul.page-lines", { "data-blocked": String(blocked) }, ...lines.map((line) => el("li", {}, line)));
-  const dangerous = button("Delete", remove, "page-danger");
+  const dangerous = needs(button("Delete", remove, "page-danger"), "pool/delete_pool");
   dangerous.disabled = blocked;
-  const keep = button("Rename", rename, "page-primary");
+  const keep = needs(button("Rename", rename, "page-primary"), "pool/rename_pool");
   keep.disabled = blocked;
   const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), dangerous, keep);
   page.drawer.open(`The pool ${pool}`, [field.node, ...shareParts(page), ...(lines.length ? [what] : []), foot]);

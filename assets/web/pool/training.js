@@ -9,6 +9,7 @@ import { busy, button, select } from "../lib/controls.js";
 import { el, icon } from "../lib/dom.js";
 import { labelField } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
+import { needs } from "../lib/rights.js";
 
 const LEAD = "Practice tasks are made of calls that the workers of this pool really answer. A small model learns them, and is then measured, beside the untrained one, on tasks that share no call with them.";
 const COUNT = 100;
@@ -30,8 +31,8 @@ class Training {
     this.list = el("ul.page-tasks.pool-training-list");
     this.left = el("p.pool-hint");
     this.problem = el("p.form-general", { role: "alert" });
-    this.make = button("Make tasks", () => busy(this.make, "Calling the workers …", () => this.makeTasks()));
-    this.start = button("Train", () => busy(this.start, "Starting …", () => this.train()), "page-primary");
+    this.make = needs(button("Make tasks", () => busy(this.make, "Calling the workers …", () => this.makeTasks())), "pool/make_practice");
+    this.start = needs(button("Train", () => busy(this.start, "Starting …", () => this.train()), "page-primary"), "pool/train_on_pool");
     this.take(practice);
   }
 
@@ -77,7 +78,7 @@ class Training {
 
   /** @param {TaskRow} task */
   item(task) {
-    const strike = button("", () => this.send({ action: "strike_practice", query: task.query }), "page-close");
+    const strike = needs(button("", () => this.send({ action: "strike_practice", query: task.query }), "page-close"), "pool/strike_practice");
     strike.append(icon(ACTIONS.cross));
     strike.setAttribute("aria-label", `Strike: ${task.query}`);
     const about = `${task.workers.join(" → ") || "no plan"} · ${task.split}${task.origin === "own" ? " · yours" : ""}`;

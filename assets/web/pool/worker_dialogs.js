@@ -6,6 +6,7 @@ import { count, el, icon, readable, seconds } from "../lib/dom.js";
 import { keyField } from "../lib/fields.js";
 import { Form, labelField } from "../lib/form.js";
 import { STATUSES } from "../lib/icons.js";
+import { needs } from "../lib/rights.js";
 import { openEvidence } from "./evidence.js";
 import { testOnCard } from "./worker_test.js";
 
@@ -42,8 +43,8 @@ export function openWorker(page, worker, replacing, back = null) {
     if (!replacing) offerNext(page, document.name);
   };
   const configPart = Object.keys(kind.schema.properties || {}).length ? [el("h3", {}, kind.label), config.root] : [];
-  const foot =
-    page.drawer.foot(button("Cancel", () => page.drawer.close()), button(replacing ? "Save" : "Add worker", save, "page-primary"));
+  const go = needs(button(replacing ? "Save" : "Add worker", save, "page-primary"), "pool/save_worker");
+  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), go);
   page.drawer.open(
     replacing ? `Edit ${replacing}` : `Add: ${kind.label}`,
     [el("p.page-lead", {}, kind.summary), common.root, ...configPart, more, general, foot], { back },
@@ -111,7 +112,8 @@ export function openRemove(page, worker) {
     const reply = await page.act({ action: "remove_worker", name: worker.name });
     if (reply.ok) page.drawer.close();
   };
-  const foot = page.drawer.foot(button("Keep it", () => page.drawer.close()), button(`Remove ${worker.name}`, remove, "page-danger"));
+  const go = needs(button(`Remove ${worker.name}`, remove, "page-danger"), "pool/remove_worker");
+  const foot = page.drawer.foot(button("Keep it", () => page.drawer.close()), go);
   page.drawer.open(`Remove ${worker.name}?`, [
     el("p.page-lead", {}, "The new version of the pool will not have this worker. Earlier versions and past runs keep it."), foot,
   ]);
@@ -134,7 +136,7 @@ export async function tryPanel(page, worker) {
   const sees = labelField("It may see", seen, "The output of an earlier step; leave it empty for none.").node;
   sees.hidden = opened.seen === null;
   const out = el("div.page-out", { "aria-live": "polite" });
-  const call = button("Call it", async () => {
+  const call = needs(button("Call it", async () => {
     const values = attempt(() => form.read());
     if (!values) return;
     page.tried.set(worker.name, { values, seen: seen.value });
@@ -143,7 +145,7 @@ export async function tryPanel(page, worker) {
     const reply = await page.act({ action: "try_worker", worker, arguments: values, seen: seen.value });
     call.disabled = false;
     out.replaceChildren(...(reply.observation ? observationParts(reply.observation) : []));
-  }, "page-primary");
+  }, "page-primary"), "pool/try_worker");
   return { parts: [form.root, sees, out], call };
 }
 

@@ -4,6 +4,7 @@
 import { busy, button, select } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
 import { labelField } from "../lib/form.js";
+import { needs } from "../lib/rights.js";
 
 const ABOUT = "Workers without effects are called, and plans are made of calls that work. What you added, edited or struck stays so.";
 
@@ -18,7 +19,7 @@ export class MakeTasks {
     this.triesField = labelField("Tries of an agent", this.tries, "It must reach the answer in one of so many; 0: none is asked.");
     this.allowed = el("fieldset.pool-training-allowed");
     this.left = el("p.train-mute");
-    this.make = button("Make tasks", () => busy(this.make, "Calling the workers …", () => this.send()), "page-primary");
+    this.make = needs(button("Make tasks", () => busy(this.make, "Calling the workers …", () => this.send()), "page-primary"), "train/make_tasks");
     const fields = el(
       "div.train-form-grid.form-fields-row", {}, labelField("Number of tasks", this.count).node, this.agentField.node, this.triesField.node,
     );

@@ -4,6 +4,7 @@ import { busy, button } from "../lib/controls.js";
 import { count, el } from "../lib/dom.js";
 import { labelField } from "../lib/form.js";
 import { plain } from "../lib/reply.js";
+import { needs } from "../lib/rights.js";
 import { answerList } from "./task_form.js";
 
 const ABOUT = 'Lines such as {"query": "What is 6 * 7?", "answer": 42}, or a table with the columns query and answer (copied from a spreadsheet, or CSV).';
@@ -19,7 +20,7 @@ export class PasteTasks {
     this.file = el("input", { type: "file", accept: ".jsonl,.json,.csv,.tsv,.txt", "aria-label": "A file of tasks" });
     this.file.addEventListener("change", () => this.takeFile());
     this.preview = el("div.train-tasks-preview", { "aria-live": "polite" });
-    this.add = button("Add tasks", () => busy(this.add, "Adding …", () => this.send()), "page-primary");
+    this.add = needs(button("Add tasks", () => busy(this.add, "Adding …", () => this.send()), "page-primary"), "train/add_tasks");
     this.add.hidden = true;
     this.field = labelField("Tasks", this.text, ABOUT);
     this.root = el("div.train-tasks-form", {}, this.field.node, this.file, this.preview, this.add);

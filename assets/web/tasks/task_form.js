@@ -6,6 +6,7 @@ import { busy, button, select } from "../lib/controls.js";
 import { el, icon, readable } from "../lib/dom.js";
 import { labelField } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
+import { needs } from "../lib/rights.js";
 
 const VERIFIERS = [
   ["", "As the answer is: a number as one, else as text"], ["number", "number: the last number counts"], ["exact", "exact: the text alone"],
@@ -46,8 +47,8 @@ export class TaskForm {
     this.examples = el("div.train-tasks-examples", { "aria-live": "polite" });
     this.given = el("input", { type: "text", placeholder: "an answer" });
     this.tried = el("span", { role: "status" });
-    this.save = button("Save", () => busy(this.save, "Saving …", () => this.send()), "page-primary");
-    this.run = button("Run the plan", () => busy(this.run, "Calling the workers …", () => this.runPlan()));
+    this.save = needs(button("Save", () => busy(this.save, "Saving …", () => this.send()), "page-primary"), "train/save_task");
+    this.run = needs(button("Run the plan", () => busy(this.run, "Calling the workers …", () => this.runPlan())), "train/run_plan");
     this.ran = el("p.train-mute", { role: "status" });
     this.root = el("div.train-tasks-form", {}, this.title, ...Object.values(this.fields).map((field) => field.node));
     const tryField = labelField("Try an answer", this.given);

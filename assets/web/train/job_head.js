@@ -56,7 +56,8 @@ export class JobHead {
     if (state.can_stop) add("train/stop", state.state === "queued" ? "Take out of the queue" : state.where === "here" ? "Stop and save" : "Give the machine back", ACTIONS.stop, () => this.view.act({
       action: "stop", job: state.id,
     }));
-    if (state.resumable) add("train/resume", state.where === "here" ? "Resume" : "Rent again and resume", ACTIONS.again, () => this.view.command({ action: "resume", job: state.id }), "page-primary");
+    const [request, resume] = state.where === "here" ? ["train/resume", "Resume"] : ["train/rent", "Rent again and resume"];
+    if (state.resumable) add(request, resume, ACTIONS.again, () => this.view.command({ action: "resume", job: state.id }), "page-primary");
     const best = state.checkpoints.find((checkpoint) => checkpoint.best) || state.checkpoints[0];
     if (best) {
       const run = el(

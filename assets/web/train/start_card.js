@@ -31,7 +31,7 @@ export class StartCard {
     this.edit = el("button.page-button.train-edit", { type: "button" }, icon(ACTIONS.pencil), "Edit the recipe");
     this.edit.addEventListener("click", () => page.go({ new: "1" }));
     this.needs = el("div.train-needs", { id: "train-needs" });
-    this.button = needs(el("button.page-primary.train-go", { type: "button", "aria-describedby": "train-needs" }, "Start"), "train/submit");
+    this.button = el("button.page-primary.train-go", { type: "button", "aria-describedby": "train-needs" }, "Start");
     this.button.addEventListener("click", () => page.submit());
     this.terminal = el("details.train-terminal");
     this.tiny = el("p.train-honest", {}, TINY);
@@ -127,6 +127,7 @@ export class StartCard {
     const ready = page.checked && !blocked && !page.sending;
     this.button.setAttribute("aria-disabled", String(!ready));
     const rents = page.recipe.where && page.recipe.where !== HERE;
+    needs(this.button, rents ? "train/rent" : "train/submit");
     const label = blocked ? `Cannot start: ${blocked} missing` : rents ? "See the price" : busy ? "Add to the queue" : "Start training";
     this.button.replaceChildren(icon(blocked ? ACTIONS.warn : ACTIONS.play), label);
   }

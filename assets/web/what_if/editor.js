@@ -6,6 +6,7 @@ import { getDocument, post } from "../lib/api.js";
 import { button, select } from "../lib/controls.js";
 import { el, icon } from "../lib/dom.js";
 import { labelField } from "../lib/form.js";
+import { needs } from "../lib/rights.js";
 import { ACTIONS } from "../lib/icons.js";
 import { Draft } from "./draft.js";
 import { StepForm } from "./step_form.js";
@@ -116,7 +117,7 @@ export class Editor {
     this.answerField = labelField("Answer", this.answer, this.kind.answerAbout);
     this.note = el("p.what-if-note", { role: "status" });
     this.general = el("p.form-general", { role: "alert" });
-    this.go = button("Run", () => this.run(), "page-primary");
+    this.go = needs(button("Run", () => this.run(), "page-primary"), `POST /api/episodes/{episode_id}/${this.kind.path}`);
     const foot = el("div.what-if-foot", {}, this.note, this.general, button("Cancel", () => this.close()), this.go);
     this.root.replaceChildren(this.head(), list, add, this.answerField.node, foot);
     if (open && this.forms.has(open)) this.forms.get(open).root.open = true;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import chain
 
 import pytest
@@ -440,3 +441,21 @@ def test_every_control_is_marked_with_a_request_that_the_table_declares():
     )
     rows = {mark if mark.startswith("POST ") else f"{COMMAND_PREFIX}{mark}" for mark in marks}
     assert len(rows) > 25 and rows <= declared
+
+
+# What no control sends by itself: asked while a person types or chooses, undone in a toast, or drawn only for owners.
+WITHOUT_A_CONTROL = {
+    *("pool/check_worker", "pool/check_reference", "pool/discover", "pool/put_back", "traces/restore", "publish/file"),
+    *("train/fit", "train/read_tasks", "train/try_task", "train/places", "compare/check"),
+}
+
+
+def test_every_command_that_a_role_is_refused_marks_its_control():
+    scripts = "".join(path.read_text(encoding="utf-8") for path in asset("web").glob("*/*.js"))
+    refused = {f"{page}/{name}" for page, roles in COMMANDS.items() for name in _list_above_viewers(roles)}
+    unmarked = {command for command in refused if f'"{command}"' not in scripts}
+    assert unmarked == WITHOUT_A_CONTROL
+
+
+def _list_above_viewers(roles: Mapping[UserRole, str]) -> list[str]:
+    return [name for role, names in roles.items() if role is not UserRole.VIEWER for name in names.split()]
