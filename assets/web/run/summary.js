@@ -39,11 +39,13 @@ export class Summary {
     this.root.dataset.state = episode.state;
     if (this.kept?.episode !== episode.id) this.kept = { episode: episode.id, actions: this.actions(episode) };
     const actions = this.kept.actions.filter((node) => isOver(episode) || !node.dataset.whenOver);
+    const focused = /** @type {HTMLElement} */ (this.root.contains(document.activeElement) ? document.activeElement : null);
     this.root.replaceChildren(
       heading(episode, actions, [shown && this.workersLine(shown), recalled && this.lessonsLine(recalled)].filter(Boolean)),
       ...depthLine(episode), result(episode), figures(totals, episode, clock),
       ...(episode.offers.length ? [offerList(episode, this.onStarted)] : []),
     );
+    focused?.focus(); // what is drawn again stays under the keyboard: Escape closes an open menu
   }
 
   /** What can be done with an episode; those with `data-when-over` once it has ended. */
