@@ -183,6 +183,8 @@ def _collect(value: JsonValue, ids: list[int]) -> None:
     if isinstance(value, str):
         if "$" in value:
             ids.extend(int(k) for k, _ in REFERENCE.findall(value) if k != "$")
+    elif value is None or isinstance(value, int | float):  # most values: no need to ask what a mapping is
+        return
     elif isinstance(value, list | tuple):
         for item in value:
             _collect(item, ids)

@@ -43,6 +43,8 @@ class Usage:
         return self.tokens_in + self.tokens_out
 
     def __add__(self, other: Usage) -> Usage:
+        if other is NO_USAGE:  # most calls of tools
+            return self
         return Usage(self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out, self.cost + other.cost)
 
 

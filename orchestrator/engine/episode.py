@@ -45,6 +45,10 @@ class StepRun:
             return self.observation.status.value
         return "PENDING" if self.started_at is None else "RUNNING"
 
+    @property
+    def failed(self) -> bool:
+        return self.observation is not None and not self.observation.ok
+
 
 @dataclass(slots=True)
 class Round:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, TypeAdapter
 
@@ -182,13 +182,14 @@ Event = (
     | NotJudged
 )
 
-_codec: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
+_reader: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
+_writers = {event: TypeAdapter(event).serializer.to_json for event in get_args(Event)}  # half the time of a union's
 
 
 def dump_event(event: Event) -> str:
     """The event as one line of JSON. Never raises: one invalid value must not stop the recording of others."""
     try:
-        return _codec.dump_json(event).decode()
+        return _writers[type(event)](event).decode()
     except ValueError:  # a lone surrogate, an object, 256 levels: only orchestrators of other packages can send them
         return json.dumps(_plain(asdict(event)), ensure_ascii=False)
 
@@ -210,4 +211,4 @@ def _plain(value: object, levels: int = 150) -> JsonValue:
 
 def load_event(text: str) -> Event:
     """The inverse of `dump_event`. Raises pydantic.ValidationError on anything else."""
-    return _codec.validate_json(text)
+    return _reader.validate_json(text)

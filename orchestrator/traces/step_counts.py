@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from orchestrator.engine.episode import Episode, Round, StepRun
 
-ENDED_WELL = {"OK", "PENDING", "RUNNING"}
-
 
 @dataclass(frozen=True, slots=True)
 class StepCounts:
@@ -23,7 +21,7 @@ class StepCounts:
 def count_steps(episode: Episode) -> StepCounts:
     """Count the steps of an episode so far."""
     tries = find_tries(episode)
-    failed = sum(_has_failed(run) for k, run in episode.steps.items() if k not in tries)
+    failed = sum(1 for k, run in episode.steps.items() if run.failed and k not in tries)
     return StepCounts(len(episode.steps) - len(tries), failed, len(tries))
 
 
@@ -43,13 +41,13 @@ def find_tries(episode: Episode) -> frozenset[int]:
         is_trial = done.turn is not None and done.turn.trial
         if is_trial:
             tries |= {run.step.id for run in done.steps}
-        replaced = _pair_accepted(done, waiting) if is_trial else _pair_repeated(done, waiting)
-        for old, new in replaced:
+        pair = _pair_accepted if is_trial else _pair_repeated
+        for old, new in pair(done, waiting) if waiting else ():
             waiting.remove(old)
             tries.add(old.step.id)
             tries -= {new.step.id, *new.step.access}
         if not is_trial:
-            waiting += filter(_has_failed, done.steps)
+            waiting += [run for run in done.steps if run.failed]
     return frozenset(tries)
 
 
@@ -72,7 +70,3 @@ def _pair_repeated(done: Round, waiting: Iterable[StepRun]) -> Iterator[tuple[St
         if old is not None:
             failed.remove(old)
             yield old, run
-
-
-def _has_failed(run: StepRun) -> bool:
-    return run.state not in ENDED_WELL

@@ -33,6 +33,7 @@ from pool_registry.storage.pool_store import add_unlisted_pools
 log = logging.getLogger(__name__)
 RETRY_S = 1.0
 GATHER_S = 0.02  # pause after a batch: later events share one transaction, and the event loop gets the GIL
+MAX_BATCH = 8000  # records in one transaction
 # Core statements, not the ORM: one statement for a whole batch takes a tenth of the time.
 _ADD_EPISODE, _ADD_EVENT = insert(EPISODES), insert(EVENTS)
 _CHANGE_EPISODE = update(EPISODES).where(EPISODES.c.id == bindparam("key"))
@@ -67,6 +68,7 @@ class TraceWriter:
         self._open: dict[str, Episode] = {}
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+        self._flush_requested = threading.Event()
         self.problem: str | None = None
 
     def put(self, episode_id: str, event: Event) -> None:
@@ -89,6 +91,7 @@ class TraceWriter:
             return
         done = threading.Event()
         self._queue.put(done)
+        self._flush_requested.set()
         while not done.wait(0.2):
             if self.problem is not None:
                 raise StorageError(f"traces cannot be written: {self.problem}")
@@ -98,6 +101,7 @@ class TraceWriter:
     def close(self) -> None:
         if self._thread is not None:
             self._queue.put(None)
+            self._flush_requested.set()
             self._thread.join(timeout=10)
             self._thread = None
 
@@ -110,7 +114,8 @@ class TraceWriter:
     def _work(self) -> None:
         while True:
             items = [self._queue.get()]
-            while not self._queue.empty() and len(items) < 2000:
+            self._flush_requested.clear()
+            while not self._queue.empty() and len(items) < MAX_BATCH:
                 items.append(self._queue.get())
             records = [item for item in items if isinstance(item, tuple | UnlistedPool | ResumedEpisode)]
             for record in records:
@@ -124,7 +129,7 @@ class TraceWriter:
                     item.set()
             if None in items:
                 return
-            time.sleep(GATHER_S)
+            self._flush_requested.wait(GATHER_S)
 
     def _follow(self, episode_id: str, event: Event) -> None:
         if isinstance(event, EpisodeStarted):
@@ -202,11 +207,13 @@ class TraceWriter:
             started = [(key, event) for key, event in events if isinstance(event, EpisodeStarted)]
             connection = session.connection()
             if started:
-                connection.execute(_ADD_EPISODE, [_first_row(key, event) for key, event in started])
+                connection.execute(
+                    _ADD_EPISODE, [_first_row(key, event, self._open.get(key)) for key, event in started]
+                )
             connection.execute(_ADD_EVENT, [_event_row(key, event, self._open.get(key)) for key, event in events])
-            summaries = [_summary(self._open[key]) for key in {key for key, _ in events} if key in self._open]
-            if summaries:
-                connection.execute(_CHANGE_EPISODE, summaries)
+            going_on = {key for key, _ in events if key in self._open}.difference(key for key, _ in started)
+            if going_on:
+                connection.execute(_CHANGE_EPISODE, [{"key": key} | _summary(self._open[key]) for key in going_on])
             verdicts = [{"key": key, "correct": event.correct} for key, event in events if isinstance(event, Graded)]
             if verdicts:
                 connection.execute(_CHANGE_EPISODE, verdicts)
@@ -221,8 +228,8 @@ def _list_events(records: Sequence[Record]) -> list[tuple[str, Event]]:
     return [record for record in records if isinstance(record, tuple)]
 
 
-def _first_row(episode_id: str, event: EpisodeStarted) -> dict[str, object]:
-    return {
+def _first_row(episode_id: str, event: EpisodeStarted, episode: Episode | None) -> dict[str, object]:
+    return _summary(episode or Episode(episode_id)) | {
         "id": episode_id,
         "query": event.query,
         "pool": event.pool,
@@ -233,14 +240,7 @@ def _first_row(episode_id: str, event: EpisodeStarted) -> dict[str, object]:
         "parent": event.parent.episode if event.parent else None,
         "what_if_of": event.what_if.episode if event.what_if else None,
         "family": event.task.family if event.task else None,
-        "state": "running",
         "owner": this_process(),
-        "wall_s": 0.0,
-        "steps": 0,
-        "failed_steps": 0,
-        "tries": 0,
-        "tokens": 0,
-        "cost": 0.0,
         "user_name": event.user,
         "source": event.source,
     }
@@ -275,10 +275,10 @@ def _failure_code(observation: Observation) -> str | None:
 
 
 def _summary(episode: Episode) -> dict[str, object]:
+    """The columns of an episode's row that change while it runs."""
     usage = episode.usage
     counts = count_steps(episode)
     return {
-        "key": episode.id,
         "state": episode.ended.outcome if episode.ended else ("waiting" if episode.held else "running"),
         "answer": None if episode.answer is None else as_text(episode.answer),
         "wall_s": episode.last_at,

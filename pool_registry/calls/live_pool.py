@@ -6,7 +6,7 @@ stands what concerns more than one: who is called, who takes over, and whose obs
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -59,10 +59,14 @@ class LivePool:
             return await self._use_cache(worker, action, call, on_start)
         return await self._call_fitted(worker, call, on_start)
 
-    async def _call_fitted(self, worker: LiveWorker, call: Call, on_start: OnStart | None) -> Observation:
-        """Call the worker with outputs that its summarizer has shortened, where it has one."""
-        if not worker.spec.summarizer:
-            return await self._call_any(worker, call, on_start)
+    def _call_fitted(self, worker: LiveWorker, call: Call, on_start: OnStart | None) -> Awaitable[Observation]:
+        """Call the worker by way of its summarizer and its fallbacks, where it has them."""
+        if worker.spec.summarizer:
+            return self._call_shortened(worker, call, on_start)
+        return self._call_any(worker, call, on_start)
+
+    async def _call_shortened(self, worker: LiveWorker, call: Call, on_start: OnStart | None) -> Observation:
+        """Call the worker with outputs that its summarizer has shortened."""
         start = on_start and _Once(on_start)
         if start is not None:
             start()
@@ -86,7 +90,7 @@ class LivePool:
 
     async def close(self) -> None:
         for worker in self.workers.values():
-            await worker.worker.close()
+            await worker.close()
 
     async def _use_cache(self, worker: LiveWorker, action: Action, call: Call, on_start: OnStart | None) -> Observation:
         """Return the cached observation of an equal call, or make this call."""
@@ -101,13 +105,17 @@ class LivePool:
     def _as_recorded(self, observation: Observation) -> Observation:
         return replace(observation, latency_s=0.0, usage=NO_USAGE, cached=True)
 
-    async def _call_any(self, worker: LiveWorker, call: Call, on_start: OnStart | None) -> Observation:
+    def _call_any(self, worker: LiveWorker, call: Call, on_start: OnStart | None) -> Awaitable[Observation]:
+        """Call the worker, or whoever answers in its place."""
+        if worker.spec.fallback:
+            return self._call_in_turn(worker, call, on_start)
+        return worker.call(call, on_start)
+
+    async def _call_in_turn(self, worker: LiveWorker, call: Call, on_start: OnStart | None) -> Observation:
         """Call the worker and, while one fails, its fallbacks in turn; return the first success or the first failure.
 
-        Time and usage of all of them are added up. When none has one, the first one's failure stands.
+        Time and usage of all of them are added up. When none succeeds, the first one's failure stands.
         """
-        if not worker.spec.fallback:
-            return await worker.call(call, on_start)
         start = on_start and _Once(on_start)
         first = latest = await worker.call(call, start)
         latency_s, usage, attempts = first.latency_s, first.usage, ""

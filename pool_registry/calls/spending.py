@@ -36,19 +36,16 @@ class Spending:
     ) -> None:
         self.max_tokens = max_tokens
         self.max_cost = max_cost
-        self.parent = parent
+        self._outer: tuple[Spending, ...] = () if parent is None else parent.levels
         self.used = NO_USAGE
         self.refused = False
         self._reserved: dict[int, Usage] = {}
         self._waiting: list[asyncio.Future[None]] = []
 
     @property
-    def levels(self) -> Iterator[Spending]:
+    def levels(self) -> tuple[Spending, ...]:
         """This one and those around it."""
-        level: Spending | None = self
-        while level is not None:
-            yield level
-            level = level.parent
+        return (self, *self._outer)
 
     @property
     def limits_cost(self) -> bool:
@@ -62,6 +59,8 @@ class Spending:
 
     def charge_rest(self, usage: Usage) -> None:
         """Count what of `usage` this level does not hold yet: what was used by other means than calls."""
+        if usage is NO_USAGE:
+            return
         rest = Usage(
             max(0, usage.tokens_in - self.used.tokens_in),
             max(0, usage.tokens_out - self.used.tokens_out),
@@ -120,15 +119,16 @@ class Spending:
 
 @dataclass(slots=True, eq=False)
 class Reservation:
-    """What one call may use, held until `settle` says what it has used."""
+    """What one call may use, held until `settle` says what it has used. A call that is to use nothing holds nothing."""
 
     spending: Spending
     estimate: Usage
     settled: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        for level in self.spending.levels:
-            level.hold(id(self), self.estimate)
+        if self.estimate is not NO_USAGE:
+            for level in self.spending.levels:
+                level.hold(id(self), self.estimate)
 
     def settle(self, used: Usage) -> None:
         """Count `used` in place of what was held. Only the first time counts."""
@@ -136,8 +136,9 @@ class Reservation:
             return
         self.settled = True
         self.spending.charge(used)
-        for level in self.spending.levels:
-            level.release(id(self))
+        if self.estimate is not NO_USAGE:
+            for level in self.spending.levels:
+                level.release(id(self))
 
 
 class Bill:

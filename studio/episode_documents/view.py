@@ -22,7 +22,7 @@ from orchestrator.out_of_depth.gauge import describe_depth, is_beyond
 from orchestrator.plan import OutOfDepth, ShownWorkers, Turn, Vote
 from orchestrator.policies.labels import label_orchestrator
 from orchestrator.traces.episode_totals import compute_totals
-from orchestrator.traces.step_counts import ENDED_WELL, find_tries
+from orchestrator.traces.step_counts import find_tries
 from pool_registry.actions import NO_USAGE, Observation, as_text
 from pool_registry.kinds import icon_of, role_of
 from pool_registry.pool import Pool
@@ -258,7 +258,7 @@ def _call_figures(observation: Observation | None) -> _CallFigures:
 
 
 def _status(run: StepRun, tried: bool) -> StepStatus:
-    return "TRIED" if tried and run.state not in ENDED_WELL else cast(StepStatus, run.state)
+    return "TRIED" if tried and run.failed else cast(StepStatus, run.state)
 
 
 def _turn(played: Round) -> TurnView:

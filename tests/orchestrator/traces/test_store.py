@@ -10,6 +10,7 @@ import shutil
 import signal
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -191,6 +192,16 @@ def test_readers_get_only_what_is_new(store):
     store.traces.flush()
     everything = store.traces.events_after(live.id)
     assert store.traces.events_after(live.id, everything[3][0]) == everything[4:]
+
+
+def test_who_waits_for_the_disk_does_not_wait_for_later_events(store, monkeypatch):
+    monkeypatch.setattr(writer, "GATHER_S", 60.0)
+    for turns in range(3):
+        live = play_turns(CHAIN, sink=store.traces)
+        before = time.monotonic()
+        store.traces.flush()
+        assert time.monotonic() - before < 30.0, turns
+        assert store.traces.row(live.id).state == "answered"
 
 
 def test_odd_values_do_not_stop_the_recording_of_others(store):

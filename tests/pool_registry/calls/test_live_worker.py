@@ -93,6 +93,53 @@ def play(*texts: str, workers: tuple[WorkerSpec, ...], name: str = "a") -> list[
     return asyncio.run(all_of_them())
 
 
+# Time-outs
+
+
+def test_calls_that_run_at_a_time_run_out_each_at_its_own_limit():
+    async def all_of_them() -> list[Observation]:
+        async with live_pool(Pool(name="p", workers=(worker(timeout_s=0.2, max_concurrency=3),))) as pool:
+            first = asyncio.create_task(pool.call(Action("a", {"text": "hang"})))
+            await asyncio.sleep(0.1)
+            calls = (pool.call(Action("a", {"text": text})) for text in ("hang", "fine"))
+            return [*await asyncio.gather(*calls), await first]
+
+    second, fine, first = asyncio.run(all_of_them())
+    assert fine.ok and second.status is first.status is Status.TIMEOUT
+    assert min(first.latency_s, second.latency_s) >= 0.2
+
+
+def test_a_pool_that_outlives_its_loop_still_ends_what_hangs():
+    pool = open_live_pool(Pool(name="p", workers=(worker(timeout_s=0.05),)))
+    assert asyncio.run(pool.call(Action("a", {"text": "fine"}))).ok
+    assert asyncio.run(pool.call(Action("a", {"text": "hang"}))).status is Status.TIMEOUT
+
+
+class CountingLoop(asyncio.SelectorEventLoop):
+    """Keeps every timer that is set on it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.timers: list[asyncio.TimerHandle] = []
+
+    def call_at(self, *args: Any, **options: Any) -> asyncio.TimerHandle:
+        self.timers.append(super().call_at(*args, **options))
+        return self.timers[-1]
+
+
+def test_many_calls_share_one_timer_which_a_closed_pool_gives_back():
+    loop = CountingLoop()
+
+    async def calls() -> None:
+        async with live_pool(Pool(name="p", workers=(worker(max_concurrency=20),))) as pool:
+            assert all([(await pool.call(Action("a", {"text": "fine"}))).ok for _ in range(20)])
+            assert [timer.cancelled() for timer in loop.timers] == [False]
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(calls())
+    assert [timer.cancelled() for timer in loop.timers] == [True]
+
+
 # Outputs
 
 
