@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,6 +45,7 @@ LIMITS = {
     "draw_1000_steps_ms": 1500.0,
     "click_1000_steps_ms": 100.0,
     "elements_1000_steps": 20_000.0,
+    "watchers_50_median_s": 2.0,
 }
 
 
@@ -212,6 +214,19 @@ def long_run_figures(browser: Browser, url: str, episode: str) -> dict[str, floa
     }
 
 
+def watcher_seconds(url: str, episode: str, watchers: int = 50) -> float:
+    """Open the stream of a run this many times at once; the median of the seconds until each has its graph."""
+
+    def time_first_document(_watcher: int) -> float:
+        started = time.perf_counter()
+        with urllib.request.urlopen(f"{url}/api/episodes/{episode}/stream", timeout=120) as stream:
+            next(line for line in stream if line.startswith(b"data:"))
+        return time.perf_counter() - started
+
+    with ThreadPoolExecutor(watchers) as threads:
+        return median(threads.map(time_first_document, range(watchers)))
+
+
 CLICK = """(number) => new Promise((resolve) => {
   const row = document.querySelectorAll('.run-timeline-step')[number];
   const started = performance.now();
@@ -296,6 +311,7 @@ def measure(repeats: int) -> dict[str, float]:
             if repeat == repeats - 1:
                 figures["update_200_steps_ms"] = update_milliseconds(browser, url, view)
                 figures |= long_run_figures(browser, url, long_run)
+                figures["watchers_50_median_s"] = watcher_seconds(url, long_run)
             process.terminate()
             process.wait(timeout=20)
         browser.close()

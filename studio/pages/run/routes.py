@@ -22,7 +22,7 @@ from studio.frame import sse
 from studio.frame.document import PageDocument
 from studio.pages.run.approval_routes import approval_routes, list_routes
 from studio.pages.run.credit_routes import credit_routes
-from studio.pages.run.stream import POLL_S, EpisodeFollower
+from studio.pages.run.stream import POLL_S, EpisodeFeeds
 from studio.pages.run.what_if_routes import what_if_routes
 from studio.runtime import Runtime
 from trainer.errors import TrainerError
@@ -48,11 +48,12 @@ def routes(runtime: Runtime) -> APIRouter:
     """The routes below /api/episodes, and the list of plans that wait."""
     router = APIRouter(prefix="/api/episodes")
     store = runtime.store
+    feeds = EpisodeFeeds(store)
 
     @router.get("/{episode_id}/stream")
     def stream(episode_id: str, request: Request) -> StreamingResponse:
-        follower = EpisodeFollower(store, find_row(runtime, episode_id))
-        return sse.stream(sse.follow(request, follower.poll, follower.is_over, POLL_S))
+        viewer = feeds.open_viewer(find_row(runtime, episode_id))
+        return sse.stream(sse.follow(request, viewer.poll, viewer.is_over, POLL_S))
 
     @router.get("/{episode_id}")
     def trace(episode_id: str) -> Response:

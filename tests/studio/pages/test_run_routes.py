@@ -8,9 +8,10 @@ import time
 import pytest
 
 from orchestrator.engine.episode import replay
-from orchestrator.engine.events import EpisodeStarted, TurnTaken
-from orchestrator.plan import Turn
+from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, StepStarted, TurnStarted, TurnTaken
+from orchestrator.plan import Step, Turn
 from pool_registry.pool import import_pool
+from studio.pages.run.stream import POLL_S, EpisodeFeeds
 from trainer.tasks import find_task
 
 TASK = find_task("atlas", 2, "test", 1)
@@ -48,6 +49,42 @@ def test_a_stream_begins_while_the_episode_runs_and_follows_it_to_its_end(client
     started = runtime.start_episode("starter", "oracle", find_task("forge", 3, "test", 2).query)
     seen = messages(client.get(f"/api/episodes/{started}/stream").text)
     assert seen[-1][0] == "end" and seen[-2][1]["episode"]["verdict"]["correct"] is True
+
+
+def test_viewers_of_one_episode_share_its_documents(runtime):
+    traces, feeds = runtime.store.traces, EpisodeFeeds(runtime.store)
+    plan = Turn((Step(1, "a"), Step(2, "b", access=(1,))))
+    for event in (EpisodeStarted("q", "p", "h", "o", {}, "2026-01-01T00:00:00+00:00"), TurnStarted(1, 0.1)):
+        traces.append("watched", event)
+    traces.append("watched", TurnTaken(1, plan, 0.2))
+    traces.flush()
+    viewers = [feeds.open_viewer(traces.row("watched")) for _ in range(50)]
+    views = [viewer.poll() for viewer in viewers]
+    assert len({id(text) for (text,) in views}) == 1 and messages(views[0][0])[0][0] == "view"
+    time.sleep(POLL_S)
+    assert not any(viewer.poll() for viewer in viewers), "nothing was recorded"
+
+    traces.append("watched", StepStarted(1, 0.3))
+    traces.flush()
+    time.sleep(POLL_S)
+    patches = [viewer.poll() for viewer in viewers]
+    assert len({id(text) for (text,) in patches}) == 1 and messages(patches[0][0])[0][0] == "patch"
+    ((kind, late),) = messages(feeds.open_viewer(traces.row("watched")).poll()[0])
+    assert kind == "view" and [node["status"] for node in late["graph"]["nodes"]] == ["RUNNING", "PENDING"]
+
+    traces.append("watched", EpisodeEnded("stopped", 0.4))
+    traces.flush()
+    time.sleep(POLL_S)
+    assert not any(viewer.is_over() for viewer in viewers), "they have not been sent the end"
+    assert {messages(viewer.poll()[0])[0][0] for viewer in viewers} == {"view"}
+    assert all(viewer.is_over() for viewer in viewers)
+
+
+def test_documents_are_kept_no_longer_than_somebody_watches(runtime, episode):
+    feeds, row = EpisodeFeeds(runtime.store), runtime.store.traces.row(episode)
+    first = feeds.open_viewer(row).poll()
+    second = feeds.open_viewer(row).poll()
+    assert first == second and first[0] is not second[0]
 
 
 def test_a_step_shows_what_it_was_allowed_to_see_and_nothing_else(client, episode):
