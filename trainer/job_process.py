@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import signal
 import threading
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ from pool_registry.errors import PoolError, WorkerFault
 from trainer.errors import InvalidRecipe, SpendCapReached, TrainerError, TrainingFailed
 from trainer.jobs.gpus import see_only
 from trainer.jobs.job_folder import JobFolder, read_lines
-from trainer.jobs.queue import JobStore
+from trainer.jobs.queue import JobRow, JobStore
 from trainer.learner.generator import is_out_of_memory
+from trainer.learner.ranks import SPENT, RankEnd, join_ranks
 from trainer.memory_fit.advice import EDITS
 from trainer.memory_fit.gpu_state import describe_other_programs
 from trainer.recipe import Recipe
@@ -71,15 +73,47 @@ def _run(job: str, store: Store, jobs: JobStore, job_folder: JobFolder, progress
         else:
             from trainer.run_recipe import load_pool, run_recipe
 
-            with see_only(jobs.get(job).own_gpus):
+            row = jobs.get(job)
+            _refuse_too_few(row)
+            with see_only(row.own_gpus):
                 finished = run_recipe(recipe, store, load_pool(store, recipe.pool), job_folder, on_stage)
     except SpendCapReached as reached:
-        return "stopped", "max_cost", str(reached)
+        return "stopped", SPENT, str(reached)
     except Exception as error:
         code, message = explain_job_failure(error, recipe)
         log.exception("job %s failed (%s)", job, code)
         return "failed", code, message
     return ("done", "", "") if finished else ("stopped", "", "stopped on request; resume goes on from its checkpoint")
+
+
+def _refuse_too_few(row: JobRow) -> None:
+    """Raise TrainingFailed where a machine with GPUs has fewer than the job has processes."""
+    if row.gpus and len(row.own_gpus) < row.processes:
+        count = len(row.own_gpus)
+        raise TrainingFailed(
+            "gpus",
+            f"processes: {row.processes} needs as many GPUs, and here are {count} for it: set processes: {count}",
+        )
+
+
+def train_as_rank(job: str, stage: str, sft_round: int, parent: int, store: Store, jobs: JobStore) -> RankEnd:
+    """Train a stage of a job, of SFT one round, as one of several processes. Never raises.
+
+    `parent` is the pid of the job's process, with which this one ends.
+    """
+    from trainer.run_recipe import load_pool, train_part
+
+    recipe = jobs.recipe(job)
+    try:
+        join_ranks(parent)
+        pool = load_pool(store, recipe.pool)
+        return RankEnd(finished=train_part(recipe, store, pool, jobs.folder(job), stage, sft_round))
+    except SpendCapReached as reached:
+        return RankEnd(code=SPENT, message=str(reached))
+    except Exception as error:
+        code, message = explain_job_failure(error, recipe)
+        log.exception("process %s failed (%s)", os.environ["RANK"], code)
+        return RankEnd(code=code, message=message)
 
 
 def explain_job_failure(error: BaseException, recipe: Recipe | None) -> tuple[str, str]:

@@ -7,6 +7,7 @@ are from arXiv 2512.04388, those marked "ParaManager" from arXiv 2604.17009.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -411,7 +412,14 @@ class Recipe(RecipeSection):
     sft: SftSettings | None = None
     grpo: GrpoSettings | None = None
     evaluate: EvaluateSettings | None = None
-    threads: int = Field(default=0, ge=0, le=256, description="CPU threads of torch; 0 for all.")
+    threads: int = Field(default=0, ge=0, le=256, description="CPU threads of torch in each process; 0 for all.")
+    processes: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="Processes that train together, each on a GPU of its own where there are GPUs. They share out "
+        "sft.batch and grpo.micro_batch, so that a step stays the same.",
+    )
     where: PlaceText = Field(
         default=str(HERE),
         description="here: this machine. hf:FLAVOR: one that Hugging Face Jobs rents out by the minute.",
@@ -450,14 +458,35 @@ class Recipe(RecipeSection):
             raise ValueError("a reader's second turn is code: leave recursion out, or set model.prompt: full")
         return self
 
+    @model_validator(mode="after")
+    def _can_be_shared_out(self) -> Recipe:
+        problem = next(self._find_what_cannot_be_shared(), "") if self.processes > 1 else ""
+        if problem:
+            raise ValueError(f"with processes: {self.processes} {problem}")
+        return self
+
+    def _find_what_cannot_be_shared(self) -> Iterator[str]:
+        """Yield what several processes cannot do, each with what to change."""
+        if self.sft is None and self.grpo is None:
+            yield "there must be something to train: an evaluation is one process, leave processes out"
+        batches = {"sft.batch": self.sft.batch} if self.sft else {}
+        batches |= {"grpo.micro_batch": self.grpo.micro_batch} if self.grpo else {}
+        for key, batch in batches.items():
+            if batch % self.processes:
+                yield f"{key} must be a multiple of {self.processes}: set it to {-batch % self.processes + batch}"
+        if self.grpo is not None and self.grpo.rollouts.backend == "vllm-colocate":
+            yield "vLLM cannot run in the trainer: set grpo.rollouts.backend: vllm (a server) or transformers"
+
     @model_serializer(mode="wrap")
     def _leave_out_newer_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Recipes without pools, and those for this machine, are written as they were before these keys came."""
+        """Recipes without pools, for this machine and one process are written as they were before these keys came."""
         document: dict[str, Any] = serialize(self)
         if self.pools is None:
             del document["pools"]
         if not self.place.is_rented:
             del document["where"], document["max_hours"]
+        if self.processes == 1:
+            del document["processes"]
         return document
 
     @property
@@ -503,7 +532,8 @@ class Recipe(RecipeSection):
         """Return this recipe with one of its stages. Raises InvalidRecipe when it has no such stage."""
         if stage not in self.stages:
             raise InvalidRecipe([(stage, f"this recipe has no {stage} section; it has: {', '.join(self.stages)}")])
-        return self.model_copy(update={other: None for other in self.stages if other != stage})
+        left_out = {other: None for other in self.stages if other != stage}
+        return self.model_copy(update=left_out | ({"processes": 1} if stage == "evaluate" else {}))
 
 
 def parse_recipe(text: str) -> Recipe:

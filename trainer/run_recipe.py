@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,25 +56,46 @@ def run_recipe(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, 
 
 
 def _train(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, on_stage: OnStage) -> bool:
-    from trainer.learner.load_and_save import TrainingContext, configure_libraries
     from trainer.memory_fit.must_fit import check_it_fits
 
-    configure_libraries(recipe.threads)
-    check_it_fits(recipe)
+    with _open_training(recipe, store, pool, job_folder) as training:
+        check_it_fits(recipe)
+        return _run_training_stages(training, on_stage)
+
+
+def train_part(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, stage: str, sft_round: int) -> bool:
+    """Train a stage, of SFT one round, as one of the processes of a job. Returns False when stopped on request."""
+    expect_many_episodes()
+    try:
+        with _open_training(recipe, store, pool, job_folder) as training:
+            if stage == "grpo":
+                return _train_grpo(training)
+            from trainer.sft.stage import train_sft_round
+
+            return train_sft_round(training, sft_round)
+    finally:
+        store.traces.flush()
+
+
+@contextmanager
+def _open_training(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder) -> Iterator[TrainingContext]:
+    """Open the pool and load the tasks. Raises TrainingFailed and what loading tasks raises."""
+    from trainer.learner.load_and_save import TrainingContext, configure_libraries
+    from trainer.learner.ranks import count_threads
+
+    configure_libraries(count_threads(recipe.threads, recipe.processes))
     tasks = load_training_tasks(recipe, pool)
     with asyncio.Runner() as runner:
         live = runner.run(_open_pool(pool))
         try:
             others = load_distractor_pools(recipe, store, tasks)
-            context = TrainingContext(recipe, tasks, live, store, job_folder, runner, measure_checkpoint, others)
-            return _run_training_stages(context, on_stage)
+            yield TrainingContext(recipe, tasks, live, store, job_folder, runner, measure_checkpoint, others)
         finally:
             runner.run(live.close())
 
 
 def _run_training_stages(training: TrainingContext, on_stage: OnStage) -> bool:
     recipe, job_folder = training.recipe, training.job_folder
-    start = None
     if recipe.sft is not None:
         from trainer.sft.stage import run_sft
 
@@ -82,17 +104,29 @@ def _run_training_stages(training: TrainingContext, on_stage: OnStage) -> bool:
             on_stage("sft", recipe.sft.steps)
             if not run_sft(training):
                 return False
-        start = _find_last_checkpoint(job_folder, "sft")
     if recipe.grpo is not None:
-        from trainer.grpo.stage import run_grpo
-
-        offset = recipe.sft.steps if recipe.sft else 0  # a job counts the steps of both stages
         newest = job_folder.find_newest_checkpoint()
-        if newest is None or newest[0] < offset + recipe.grpo.all_steps:
+        if newest is None or newest[0] < _count_sft_steps(recipe) + recipe.grpo.all_steps:
             on_stage("grpo", recipe.grpo.all_steps)
-            if not run_grpo(training, start, offset):
-                return False
+            if recipe.processes == 1:
+                return _train_grpo(training)
+            from trainer.learner.ranks import run_ranks
+
+            return run_ranks(job_folder.path.name, training.store.home.root, "grpo", 1, recipe.processes)
     return True
+
+
+def _train_grpo(training: TrainingContext) -> bool:
+    from trainer.grpo.stage import run_grpo
+
+    recipe = training.recipe
+    start = _find_last_checkpoint(training.job_folder, "sft") if recipe.sft else None
+    return run_grpo(training, start, _count_sft_steps(recipe))
+
+
+def _count_sft_steps(recipe: Recipe) -> int:
+    """The steps before GRPO's first: a job counts those of both stages."""
+    return recipe.sft.steps if recipe.sft else 0
 
 
 def _evaluate(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, on_stage: OnStage) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import time
 from pathlib import Path
@@ -35,6 +36,7 @@ def add_job_commands(app: typer.Typer) -> None:
     for command in (sft, grpo, train, run, recipes, demonstrations, compare):
         app.command()(command)
     app.command("rented", hidden=True)(run_sent_job)
+    app.command("rank", hidden=True)(run_rank)
 
 
 def sft(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
@@ -167,6 +169,26 @@ def run(job: Job, home: HomeOption = None) -> None:
         jobs.get(job)  # says so when there is no such job
         ended = _run_here(job, store, jobs)
     sys.exit(1 if ended.state == "failed" else 0)
+
+
+def run_rank(
+    job: Job,
+    stage: Annotated[str, typer.Argument(help="sft or grpo.")],
+    ends: Annotated[Path, typer.Option(help="The folder in which each process says how it ended.")],
+    parent: Annotated[int, typer.Option(help="The pid of the job's process, with which this one ends.")],
+    sft_round: Annotated[int, typer.Option("--round", min=1)] = 1,
+    home: HomeOption = None,
+) -> None:
+    """Train as one of the processes of a job (used to start them; you want `train`)."""
+    from trainer.job_process import train_as_rank
+    from trainer.learner.ranks import write_end
+
+    with open_jobs(home) as (store, jobs):
+        if os.environ["RANK"] == "0":  # it alone writes the log
+            write_log_to(jobs.folder(job).log)
+        end = train_as_rank(job, stage, sft_round, parent, store, jobs)
+    write_end(ends, end)
+    sys.exit(1 if end.code else 0)
 
 
 def recipes(as_json: JsonOption = False) -> None:

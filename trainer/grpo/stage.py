@@ -50,6 +50,7 @@ from trainer.learner.load_and_save import (
     find_start_weights,
     load_learner,
 )
+from trainer.learner.ranks import count_ranks, is_first_rank, share_first
 from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.learner.vllm_colocation import check_vllm_is_here, follow_platform, send_exact_weights
 from trainer.learner.vllm_generator import ColocatedGenerator, ServerGenerator
@@ -62,6 +63,7 @@ from trainer.tasks.task_pools import VaryTask
 
 log = logging.getLogger(__name__)
 TRAINED = "trained"  # the column of rewards that TRL trains on; those of the terms are only logged
+RolloutFunction = Callable[[list[Any], Any], dict[str, Any]]  # (prompts, trainer) -> columns, one row per episode
 PLACEHOLDER = "placeholder"  # the text of the prompts that the trainer hands over; nothing reads it
 
 
@@ -88,28 +90,12 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
             "vllm-colocate or transformers",
         )
     clear_draft(job_folder)
-    pool = CachingPool(training.pool) if settings.rollouts.cache else training.pool
-    episode_format, chat = make_episode_format(recipe, settings.rollouts.max_rounds), ChatTokens(learner.tokenizer)
-    engine = RolloutEngine(
-        recipe.name,
-        pool,
-        chat,
-        episode_format,
-        terms,
-        training.store.traces,
-        scale=settings.loss.scale,
-        concurrency=settings.rollouts.concurrency,
-        max_cost=settings.rollouts.max_cost,
-    )
-    engine.spending.charge(Usage(cost=_sum_cost(training)))
     phases = list_phases(recipe)
-    runs = _open_phases(training, phases, engine, offset)
     callback = JobCallback(training, "grpo", settings.saving, learner, offset, settings.all_steps, name_ends(phases))
     with ExitStack() as stack:
-        stack.callback(lambda: training.runner.run(engine.close()))
+        sample = _open_rollouts(training, learner, phases, offset, terms, stack) if is_first_rank() else None
         if settings.rollouts.backend == "vllm-colocate":
             stack.enter_context(follow_platform(pick_device("auto") == "cuda", settings.rollouts.vllm_eager))
-        backend = _GeneratorBackend(training, settings, learner, stack)
         kind = choose_grpo_trainer(learner.model)
         trainer = (make_phased(kind, make_rate_factor(settings, phases)) if settings.phases else kind)(
             model=learner.model,
@@ -118,13 +104,59 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
             train_dataset=_make_placeholders(settings),
             processing_class=learner.tokenizer,
             callbacks=[callback],
-            rollout_func=_make_rollout_function(training, settings, engine, runs, backend, offset, terms),
+            rollout_func=share_rollouts(sample),
         )
         trainer.remove_callback(PrinterCallback)  # the job's log has lines of its own
         if settings.rollouts.backend == "vllm-colocate":
             send_exact_weights(trainer)
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     return not callback.stopped
+
+
+def _open_rollouts(
+    training: TrainingContext,
+    learner: Learner,
+    phases: Sequence[Phase],
+    offset: int,
+    terms: dict[str, WeightedReward],
+    stack: ExitStack,
+) -> RolloutFunction:
+    """Open what samples episodes for as long as the stack is open. Raises TrainingFailed where no task fits."""
+    recipe = training.recipe
+    settings = recipe.grpo
+    assert settings is not None, "the caller chose this stage"
+    engine = RolloutEngine(
+        recipe.name,
+        CachingPool(training.pool) if settings.rollouts.cache else training.pool,
+        ChatTokens(learner.tokenizer),
+        make_episode_format(recipe, settings.rollouts.max_rounds),
+        terms,
+        training.store.traces,
+        scale=settings.loss.scale,
+        concurrency=settings.rollouts.concurrency,
+        max_cost=settings.rollouts.max_cost,
+    )
+    stack.callback(lambda: training.runner.run(engine.close()))
+    engine.spending.charge(Usage(cost=_sum_cost(training)))
+    runs = _open_phases(training, phases, engine, offset)
+    backend = _GeneratorBackend(training, settings, learner, stack)
+    return _make_rollout_function(training, settings, engine, runs, backend, offset, terms)
+
+
+def share_rollouts(sample: RolloutFunction | None) -> RolloutFunction:
+    """What TRL calls on every rank: the first one samples the whole step's episodes, and each gets its part of them.
+
+    Parts are as TRL gathers them: in the order of the ranks, and equally long.
+    """
+
+    def rollout(prompts: list[Any], trainer: Any) -> dict[str, Any]:
+        columns = share_first(None if sample is None else sample(prompts * count_ranks(), trainer))
+        assert columns is not None, "the first rank has something to sample with"
+        first = trainer.accelerator.process_index * len(prompts)
+        part = slice(first, first + len(prompts))
+        return {name: None if values is None else values[part] for name, values in columns.items()}
+
+    return rollout
 
 
 def make_episode_format(recipe: Recipe, max_rounds: int) -> EpisodeFormat:
@@ -143,8 +175,8 @@ def _make_rollout_function(
     backend: _GeneratorBackend,
     offset: int,
     terms: dict[str, WeightedReward],
-) -> Callable[[list[Any], Any], dict[str, Any]]:
-    """What TRL calls once per batch of episodes."""
+) -> RolloutFunction:
+    """What samples the episodes of a step, and writes them down."""
     options, names = settings.rollouts, list(terms)
 
     def rollout(prompts: list[Any], trainer: Any) -> dict[str, Any]:
@@ -315,7 +347,7 @@ def _make_arguments(training: TrainingContext, settings: GrpoSettings) -> GRPOCo
         }
     return GRPOConfig(
         **shared,
-        per_device_train_batch_size=settings.micro_batch,
+        per_device_train_batch_size=settings.micro_batch // recipe.processes,
         gradient_accumulation_steps=rollouts.prompts * rollouts.group // settings.micro_batch,
         num_generations=rollouts.group,
         max_completion_length=recipe.model.turn_tokens,

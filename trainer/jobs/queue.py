@@ -97,7 +97,7 @@ class JobStore:
         job_folder = self.folder(key).create()
         job_folder.recipe.write_text(dump_recipe(recipe), encoding="utf-8")
         row = JobRow(id=key, kind="+".join(recipe.stages), name=recipe.name, created_at=_now(), where=recipe.where)
-        row.steps = count_steps(recipe)
+        row.steps, row.processes = count_steps(recipe), recipe.processes
         row.owner = this_process() if here else ""
         with self._lock_jobs() as session:
             session.add(row)

@@ -20,6 +20,7 @@ from torch.utils.checkpoint import checkpoint
 from trl import GRPOTrainer, SFTTrainer  # type: ignore[attr-defined]  # lazily exported
 
 from trainer.learner.cpu_kernels import make_parts, speed_up_adapters, tree_attention
+from trainer.learner.ranks import count_ranks
 from trainer.learner.shared_openings import FamilySampler, collate_trees
 from trainer.memory_fit.stages import PASS_TOKENS, SMALL_VOCABULARY
 
@@ -47,11 +48,14 @@ def choose_grpo_trainer(model: Any) -> type[GRPOTrainer]:
 
 
 def _is_plain_on_cpu(model: Any) -> bool:
-    """Whether logits are the head's product with the hidden states, and small enough to be computed whole."""
+    """Whether logits are the head's product with the hidden states, and small enough to be computed whole.
+
+    Never where several processes train: they join their gradients in the model's own forward, which is left out here.
+    """
     config = model.config.get_text_config()
     plain = all(getattr(config, name, None) is None for name in LOGIT_TRANSFORMS)
     plain = plain and not getattr(config, "output_router_logits", False)  # mixtures of experts add a router loss
-    return model.device.type == "cpu" and plain and config.vocab_size <= SMALL_VOCABULARY
+    return count_ranks() == 1 and model.device.type == "cpu" and plain and config.vocab_size <= SMALL_VOCABULARY
 
 
 def _compute_states(model: Any, learnt: torch.Tensor, **inputs: Any) -> tuple[torch.Tensor, Any]:

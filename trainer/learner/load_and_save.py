@@ -26,6 +26,7 @@ from pool_registry.pool import Pool
 from trainer.errors import TrainingFailed
 from trainer.jobs.job_folder import JobFolder, new_manifest
 from trainer.learner.fit_depth import fit_learnt_queries
+from trainer.learner.ranks import is_first_rank, share_first, wait_for_ranks
 from trainer.recipe import LoraSettings, ModelSettings, OptimizerSettings, Recipe, SavingSettings
 from trainer.tasks.shared_pools import make_vary
 from trainer.tasks.task import Task
@@ -197,7 +198,8 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
 
     `total` is the number of steps of this stage, `offset` the job's step before its first. `ends` are the last steps of
     the stage's phases, with their names: there is a checkpoint at each of them. The training's `check`
-    measures the model at every checkpoint; its figures are stored in the manifest.
+    measures the model at every checkpoint; its figures are stored in the manifest. Of several ranks the first one
+    writes, measures and decides.
     """
 
     def __init__(
@@ -221,14 +223,14 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
 
     def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
         step = state.global_step
-        if self.job_folder.stop_requested:
+        if share_first(self.job_folder.stop_requested):
             self.stopped = control.should_training_stop = True
         control.should_save = self.stopped or step % self.saving.every == 0 or step in self.ends
         control.should_log = True
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: Mapping[str, Any] | None = None, **_: Any) -> None:
         figures = {key: float(value) for key, value in (logs or {}).items() if isinstance(value, int | float)}
-        if "train_runtime" in figures:  # the summary after the last step
+        if "train_runtime" in figures or not is_first_rank():  # the former: the summary after the last step
             return
         self._figures |= figures
         self.job_folder.append_metrics(self.stage, self.offset + state.global_step, figures)
@@ -236,6 +238,11 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
         log.info("%s step %d of %d: %s", self.stage, state.global_step, self.total, shown)
 
     def on_save(self, args: Any, state: Any, _control: Any, model: Any = None, **_: Any) -> None:
+        wait_for_ranks()  # each has written its random state
+        if is_first_rank():
+            self._save(args, state, model)
+
+    def _save(self, args: Any, state: Any, model: Any) -> None:
         step = self.offset + state.global_step
         drafted = Path(args.output_dir) / f"checkpoint-{state.global_step}"
         self.learner.tokenizer.save_pretrained(drafted)
@@ -260,7 +267,8 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
 
 def clear_draft(job_folder: JobFolder) -> None:
     """Remove what a killed job left incomplete."""
-    shutil.rmtree(job_folder.draft, ignore_errors=True)
+    if is_first_rank():
+        shutil.rmtree(job_folder.draft, ignore_errors=True)
 
 
 def find_resume_checkpoint(job_folder: JobFolder, stage: str, offset: int) -> Path | None:

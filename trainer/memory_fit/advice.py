@@ -61,19 +61,20 @@ Edit = tuple[str, Recipe] | None
 
 
 def _halve_sft(recipe: Recipe) -> Edit:
-    if (sft := recipe.sft) is None or sft.batch == 1:
+    if (sft := recipe.sft) is None or sft.batch == recipe.processes:
         return None
-    half = sft.batch // 2
+    half = sft.batch // recipe.processes // 2 * recipe.processes
     accumulation = min(4096, math.ceil(sft.accumulation * sft.batch / half))
     edited = sft.model_copy(update={"batch": half, "accumulation": accumulation})
     return f"sft.batch: {half} with sft.accumulation: {accumulation}", recipe.model_copy(update={"sft": edited})
 
 
 def _halve_grpo(recipe: Recipe) -> Edit:
-    if (grpo := recipe.grpo) is None or grpo.micro_batch == 1:
+    if (grpo := recipe.grpo) is None or grpo.micro_batch == recipe.processes:
         return None
-    episodes = grpo.rollouts.prompts * grpo.rollouts.group
-    half = next(size for size in range(grpo.micro_batch // 2, 0, -1) if episodes % size == 0)
+    episodes, least = grpo.rollouts.prompts * grpo.rollouts.group, recipe.processes
+    sizes = range(grpo.micro_batch // least // 2 * least, 0, -least)
+    half = next(size for size in sizes if episodes % size == 0)
     edited = grpo.model_copy(update={"micro_batch": half})
     return f"grpo.micro_batch: {half}", recipe.model_copy(update={"grpo": edited})
 

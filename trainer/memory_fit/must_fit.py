@@ -29,6 +29,7 @@ def check_it_fits(recipe: Recipe, machine: Machine | None = None) -> None:
         log.warning("%s", error)
         return
     need = sizes.weights + sizes.adapter + 3 * sizes.trained  # 3: gradients, and AdamW's two moments
+    need *= 1 if machine.gpu else recipe.processes  # each has a GPU of its own, or its part of the machine's memory
     if need <= machine.free:
         _check_share_of_vllm(recipe, sizes, machine)
         return

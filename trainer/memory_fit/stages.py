@@ -59,37 +59,42 @@ def detect_machine() -> Machine:
 
 
 def find_largest_stage(recipe: Recipe, machine: Machine) -> tuple[str, list[Allocation]]:
-    """Estimate every stage; return the name and the allocations of the one that needs most."""
+    """Estimate every stage in one of the recipe's processes; return the name and the allocations of the one that needs
+    most."""
     sizes = measure_model(recipe.model, machine.gpu)
     recomputes = recipe.model.checkpointing
     stages = {}
     if recipe.sft is not None:
-        stages["sft"] = _allocate_sft(recipe.sft, sizes, machine, recomputes)
+        stages["sft"] = _allocate_sft(recipe.sft, recipe.processes, sizes, machine, recomputes)
     if recipe.grpo is not None:
         # The adapter that GRPO starts from is new, unless SFT or a checkpoint comes before.
         continues = recipe.sft is not None or bool(recipe.model.start)
-        stages["grpo"] = _allocate_grpo(recipe.grpo, sizes, machine, recomputes, continues)
+        stages["grpo"] = _allocate_grpo(recipe.grpo, recipe.processes, sizes, machine, recomputes, continues)
     if not stages:
         stages["evaluate"] = _allocate_evaluation(sizes, machine)
     return max(stages.items(), key=lambda stage: sum(part.bytes for part in stage[1]))
 
 
-def _allocate_sft(settings: SftSettings, sizes: ModelSizes, machine: Machine, recomputes: bool) -> list[Allocation]:
-    tokens = settings.batch * settings.max_length
+def _allocate_sft(
+    settings: SftSettings, processes: int, sizes: ModelSizes, machine: Machine, recomputes: bool
+) -> list[Allocation]:
+    rows = settings.batch // processes
+    tokens = rows * settings.max_length
     head = _head_bytes(sizes, machine, tokens, tokens, SFT_LOGITS)
-    step = _allocate_training_step(sizes, settings.batch, settings.max_length, settings.accumulation, head, recomputes)
+    step = _allocate_training_step(sizes, rows, settings.max_length, settings.accumulation, head, recomputes)
     return [*_allocate_model(sizes), *step, _allocate_runtime(machine)]
 
 
 def _allocate_grpo(
-    settings: GrpoSettings, sizes: ModelSizes, machine: Machine, recomputes: bool, continues: bool
+    settings: GrpoSettings, processes: int, sizes: ModelSizes, machine: Machine, recomputes: bool, continues: bool
 ) -> list[Allocation]:
     """Allocate the larger of sampling and the training step, which take turns."""
     rollouts = settings.rollouts
-    tokens = settings.micro_batch * rollouts.max_length
+    rows = settings.micro_batch // processes
+    tokens = rows * rollouts.max_length
     passes = rollouts.prompts * rollouts.group // settings.micro_batch
     head = _head_bytes(sizes, machine, tokens, min(tokens, PASS_TOKENS), GRPO_LOGITS)
-    step = _allocate_training_step(sizes, settings.micro_batch, rollouts.max_length, passes, head, recomputes)
+    step = _allocate_training_step(sizes, rows, rollouts.max_length, passes, head, recomputes)
     server, sampling = _allocate_rollouts(rollouts, sizes, machine)
     if sum(part.bytes for part in step) >= sum(part.bytes for part in sampling):
         sampling = [_absorb(part, "given back before the step") for part in sampling]

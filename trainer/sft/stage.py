@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from trainer.learner.load_and_save import (
     find_resume_checkpoint,
     load_learner,
 )
+from trainer.learner.ranks import run_ranks
 from trainer.recipe import DemonstrationSettings, Recipe, SftSettings
 from trainer.sft.collect import DemonstrationCollector, Progress
 from trainer.sft.demonstrations import (
@@ -64,22 +66,45 @@ def run_sft(training: TrainingContext) -> bool:
     """
     settings = training.recipe.sft
     assert settings is not None, "the caller chose this stage"
-    ends = settings.list_round_ends()
     newest = training.job_folder.find_newest_checkpoint()
-    for number, end in enumerate(ends, start=1):
-        sft_round = SftRound(number, ends[number - 2] if number > 1 else 0, end)
-        if (newest is None or newest[0] < end) and not _run_round(training, settings, sft_round):
+    for sft_round in list_rounds(settings):
+        if (newest is None or newest[0] < sft_round.end) and not _run_round(training, settings, sft_round):
             return False
     return True
 
 
+def list_rounds(settings: SftSettings) -> list[SftRound]:
+    """The rounds of expert iteration; one where there is none."""
+    ends = settings.list_round_ends()
+    return [SftRound(number, before, end) for number, (before, end) in enumerate(pairwise((0, *ends)), start=1)]
+
+
 def _run_round(training: TrainingContext, settings: SftSettings, sft_round: SftRound) -> bool:
     recipe, job_folder = training.recipe, training.job_folder
-    resume = find_resume_checkpoint(job_folder, "sft", sft_round.before)
-    start = job_folder.find_newest_checkpoint() if sft_round.before and resume is None else None
     rows = prepare_demonstrations(training, settings, sft_round)
     if job_folder.stop_requested:
         return False
+    if recipe.processes > 1:
+        home = training.store.home.root
+        return run_ranks(job_folder.path.name, home, "sft", sft_round.number, recipe.processes)
+    return _learn(training, settings, sft_round, rows)
+
+
+def train_sft_round(training: TrainingContext, number: int) -> bool:
+    """Learn what the job's process has collected for a round, as one of several processes. False when stopped."""
+    settings = training.recipe.sft
+    assert settings is not None, "the job's process chose this stage"
+    rows = load_demonstrations(training.job_folder.find_demonstrations(number))
+    return _learn(training, settings, list_rounds(settings)[number - 1], rows)
+
+
+def _learn(
+    training: TrainingContext, settings: SftSettings, sft_round: SftRound, rows: Sequence[Demonstration]
+) -> bool:
+    """Train on demonstrations up to the last step of a round. False when it was stopped on request."""
+    recipe, job_folder = training.recipe, training.job_folder
+    resume = find_resume_checkpoint(job_folder, "sft", sft_round.before)
+    start = job_folder.find_newest_checkpoint() if sft_round.before and resume is None else None
     learner = load_learner(recipe.model, settings.optimizer.seed, resume or (start[1] if start else None))
     data = make_dataset(rows, ChatTokens(learner.tokenizer), settings.max_length)
     log.info("%d demonstrations, %d fit into %d tokens", len(rows), len(data), settings.max_length)
@@ -220,7 +245,7 @@ def _make_arguments(recipe: Recipe, settings: SftSettings, job_folder: JobFolder
     shared: dict[str, Any] = build_trainer_arguments(recipe.model, settings.optimizer, steps, job_folder.draft)
     return SFTConfig(
         **shared,
-        per_device_train_batch_size=settings.batch,
+        per_device_train_batch_size=settings.batch // recipe.processes,
         gradient_accumulation_steps=settings.accumulation,
         max_length=settings.max_length,
         packing=settings.packing,

@@ -1,0 +1,233 @@
+"""Two processes that train together on the CPU: the same steps as one, and an end that is clear when one dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from orchestrator.checkpoints import complete_steps
+from orchestrator.traces.store import open_store
+from pool_registry.storage.data_folder import choose_home
+from tests.trainer.support.presets import run_as_job
+from trainer.errors import InvalidRecipe, SpendCapReached, TrainingFailed
+from trainer.job_process import run_job
+from trainer.jobs.job_folder import JobFolder, read_lines
+from trainer.jobs.queue import JobStore
+from trainer.learner.ranks import RankEnd, explain_failure
+from trainer.recipe import Recipe, dump_recipe, load_recipe, parse_recipe
+
+ROOT = Path(__file__).parents[3]
+SFT = """
+sft:
+  steps: STEPS
+  batch: 4
+  accumulation: 2
+  demonstrations: {faults: 0}
+  saving: {every: 4, keep: 2, check_tasks: 1}
+"""
+GRPO = """
+grpo:
+  steps: STEPS
+  micro_batch: 4
+  rollouts: {prompts: 2, group: 4, max_rounds: 1, max_length: 900, mixed_only: false}
+  rewards: [{term: "REWARD:draw"}]
+  loss: {iterations: 2}
+  optimizer: {learning_rate: 0.01}
+  saving: {every: 2, keep: 2, check_tasks: 0}
+"""
+REWARD = """
+import zlib
+def draw(sample, group):
+    return zlib.crc32(repr(sample.episode.rounds[0].turn).encode()) % 7
+"""
+
+
+def make_recipe(base: Path, stage: str, processes: int, steps: int) -> Recipe:
+    return parse_recipe(f"""
+name: ranks
+model: {{base: {base}, prompt: query, turn_tokens: 16, lora: {{rank: 2, targets: [q_proj]}}}}
+tasks: {{source: ledger, levels: [1], count: 12}}
+threads: 1
+processes: {processes}
+{stage.replace("STEPS", str(steps))}
+""")
+
+
+def read_figures(job_folder: JobFolder, *names: str) -> list[float]:
+    return [float(str(row[name])) for row in read_lines(job_folder.metrics) if "loss" in row for name in names]
+
+
+def read_groups(job_folder: JobFolder) -> list[tuple[object, ...]]:
+    """Each group of episodes: its query and the rewards."""
+    rows = read_lines(job_folder.rollouts)
+    return [(row["query"], *(episode["reward"] for episode in row["episodes"])) for row in rows]
+
+
+@pytest.mark.medium
+@pytest.mark.slow
+def test_two_processes_take_the_same_sft_steps_as_one(tiny_base, tmp_path, monkeypatch):
+    one, two = (
+        run_as_job(make_recipe(tiny_base, SFT, processes, 4), tmp_path / str(processes), monkeypatch)
+        for processes in (1, 2)
+    )
+    assert (one.row.state, two.row.state) == ("done", "done"), two.row.message
+    names = ("step", "loss", "grad_norm", "entropy")
+    assert read_figures(two.folder, *names) == pytest.approx(read_figures(one.folder, *names), rel=1e-4)
+    (step, checkpoint), *_ = complete_steps(two.folder.checkpoints)
+    assert step == 4 and len(list(checkpoint.glob("rng_state_*.pth"))) == 2
+    assert [row["step"] for row in read_lines(two.folder.metrics) if "check/correct" in row] == [4]
+
+
+@pytest.mark.medium
+@pytest.mark.slow
+def test_two_processes_take_the_same_grpo_steps_as_one_and_the_first_writes_alone(tiny_base, tmp_path, monkeypatch):
+    """The second step updates from the episodes of the first, with the weights that it made."""
+    reward = tmp_path / "reward.py"
+    reward.write_text(REWARD)
+    grpo = GRPO.replace("REWARD", str(reward))
+    one, two = (
+        run_as_job(make_recipe(tiny_base, grpo, processes, 2), tmp_path / str(processes), monkeypatch)
+        for processes in (1, 2)
+    )
+    assert (one.row.state, two.row.state) == ("done", "done"), two.row.message
+    names = ("step", "loss", "grad_norm")
+    figures = read_figures(one.folder, *names)
+    assert read_figures(two.folder, *names) == pytest.approx(figures, rel=1e-3, abs=1e-6)
+    assert min(read_figures(one.folder, "grad_norm")) > 0
+    groups = [read_groups(job.folder) for job in (one, two)]
+    assert len(groups[0]) == 2 and groups[0] == groups[1]
+    monkeypatch.setenv("PODIUM_HOME", str(tmp_path / "2"))
+    store = open_store(choose_home(str(tmp_path / "2")))
+    recorded = {str(episode["id"]) for row in read_lines(two.folder.rollouts) for episode in row["episodes"]}
+    try:
+        assert len(recorded) == 8 and all(store.traces.row(episode).state for episode in recorded)
+    finally:
+        store.close()
+
+
+@pytest.mark.medium
+@pytest.mark.slow
+def test_a_killed_rank_ends_the_job_clearly_and_a_resume_goes_on(tiny_base, tmp_path, monkeypatch):
+    monkeypatch.setenv("PODIUM_HOME", str(tmp_path))
+    store = open_store(choose_home(str(tmp_path)))
+    jobs = JobStore(store.engine, store.home)
+    job = jobs.submit(make_recipe(tiny_base, SFT, 2, 400), here=True).id
+    job_folder = jobs.folder(job)
+    try:
+        running = threading.Thread(target=run_job, args=(job, store, jobs))
+        running.start()
+        until(lambda: job_folder.find_newest_checkpoint())
+        ranks = list_ranks(os.getpid())
+        ranks["1"].kill()
+        running.join(30)
+        row = jobs.get(job)
+        assert (row.state, row.code) == ("failed", "rank_killed") and "process 2 of 2 was killed" in row.message
+        until(lambda: not any(rank.is_running() for rank in ranks.values()), 10)
+
+        kept, _ = job_folder.find_newest_checkpoint()
+        jobs.resume(job)
+        running = threading.Thread(target=run_job, args=(job, store, jobs))
+        running.start()
+        until(lambda: max(read_figures(job_folder, "step")) > kept and list_ranks(os.getpid()))
+        jobs.stop(job)
+        running.join(30)
+        assert jobs.get(job).state == "stopped", jobs.get(job).message
+        steps = read_figures(job_folder, "step")
+        assert steps == list(range(1, len(steps) + 1)) and job_folder.find_newest_checkpoint()[0] == steps[-1]
+    finally:
+        store.close()
+
+
+@pytest.mark.medium
+@pytest.mark.slow
+def test_ranks_end_with_a_killed_job(tiny_base, tmp_path):
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(dump_recipe(make_recipe(tiny_base, SFT, 2, 400)))
+    command = [sys.executable, "-m", "trainer", "train", str(recipe), "--home", str(tmp_path / "home")]
+    with (tmp_path / "output").open("w") as output:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output)
+    ranks = until(lambda: list_ranks(process.pid) if len(list_ranks(process.pid)) == 2 else None)
+    process.send_signal(signal.SIGKILL)
+    process.wait(10)
+    until(lambda: not any(is_alive(rank) for rank in ranks.values()), 20)
+
+
+def list_ranks(parent: int) -> dict[str, psutil.Process]:
+    """The processes that train, by their rank."""
+    ranks = {}
+    for child in psutil.Process(parent).children():
+        if "rank" in child.cmdline():
+            ranks[child.environ()["RANK"]] = child
+    return ranks
+
+
+def is_alive(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+def until(what, seconds: float = 55.0):
+    """Wait for `what()` to be true and return it."""
+    ends = time.monotonic() + seconds
+    while not (value := what()):
+        assert time.monotonic() < ends, f"waited {seconds} s in vain"
+        time.sleep(0.05)
+    return value
+
+
+def fail(*codes: int) -> SimpleNamespace:
+    """What the agent reports: the exit code of each rank that failed."""
+    return SimpleNamespace(failures={rank: SimpleNamespace(exitcode=code) for rank, code in enumerate(codes)})
+
+
+@pytest.mark.parametrize(
+    ("failure", "ends", "kind", "code", "words"),
+    [
+        (fail(1, -9), [RankEnd(code="unexpected", message="peer gone")], TrainingFailed, "rank_killed", "2 of 2 was"),
+        (
+            fail(1, -15),
+            [RankEnd(code="unexpected", message="peer gone"), RankEnd(code="out_of_memory", message="no memory")],
+            TrainingFailed,
+            "out_of_memory",
+            "no memory",
+        ),
+        (fail(1), [RankEnd(code="max_cost", message="3 dollars")], SpendCapReached, None, "3 dollars"),
+        (fail(1), [], TrainingFailed, "ranks", "Resume tries again"),
+    ],
+    ids=["killed", "cause before what follows", "spent", "silent"],
+)
+def test_the_cause_of_a_failure_is_told_and_not_what_the_other_ranks_then_missed(failure, ends, kind, code, words):
+    error = explain_failure(failure, ends, 2)
+    assert isinstance(error, kind) and getattr(error, "code", None) == code and words in str(error)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "advice"),
+    [
+        ("sft: {batch: 5}", "sft.batch must be a multiple of 2: set it to 6"),
+        ("grpo: {micro_batch: 1}", "grpo.micro_batch must be a multiple of 2: set it to 2"),
+        ("grpo: {rollouts: {backend: vllm-colocate}}", "set grpo.rollouts.backend: vllm (a server) or transformers"),
+        ("evaluate: {}", "an evaluation is one process, leave processes out"),
+    ],
+)
+def test_a_recipe_that_cannot_be_shared_out_is_refused_with_what_to_change(recipe, advice):
+    parse_recipe("{processes: 1, %s}" % recipe)
+    with pytest.raises(InvalidRecipe) as refusal:
+        parse_recipe("{processes: 2, %s}" % recipe)
+    assert advice in str(refusal.value)
+
+
+def test_a_recipe_of_one_process_is_written_without_the_key():
+    recipe = load_recipe("single-gpu-24gb")
+    assert "processes" not in dump_recipe(recipe)
+    shared = recipe.model_copy(update={"processes": 2, "grpo": None})
+    assert parse_recipe(dump_recipe(shared)).processes == 2
+    assert shared.with_only("sft").processes == 2 and shared.with_only("evaluate").processes == 1
