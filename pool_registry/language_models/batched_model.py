@@ -30,7 +30,7 @@ from pool_registry.load_once import LoadOnce
 if TYPE_CHECKING:
     from llguidance import LLMatcher
 
-    from pool_registry.language_models.token_masks import GrammarCompiler
+    from pool_registry.language_models.token_masks import GrammarCompiler, TokenMasks
 
 MAX_BATCH = 16
 END_S = 20.0  # for a prompt that is being read when the process ends
@@ -208,6 +208,7 @@ class LoadedModel:
                 **padded,
                 past_key_values=past,
                 **_sampling_arguments(sampling),
+                **self._draft_arguments(batch, masks, past),
                 logits_processor=LogitsProcessorList([masks, *_noise(sampling)]),  # a draw is among what is left
                 eos_token_id=self.ends or None,
                 max_new_tokens=max(request.max_tokens for request in batch),
@@ -218,6 +219,20 @@ class LoadedModel:
         if past is not None:
             self._keep_prefixes(batch, new, past)
         return [self._decode(ids, request) for ids, request in zip(new, batch, strict=True)]
+
+    def _draft_arguments(self, batch: list[QueuedPrompt], masks: TokenMasks, past: Any) -> dict[str, Any]:
+        """Build the arguments of `generate` that draft tokens: for a greedy reply that is alone in its batch, behind a
+        cache that can be cut."""
+        from pool_registry.language_models.drafted_decoding import decode_greedily
+
+        if len(batch) > 1 or batch[0].sampling.temperature or past is None:
+            return {}
+
+        def guess_forced(ids: Any) -> list[int]:
+            matcher = masks.find_matcher(ids)
+            return [] if matcher is None else self.compiler().guess_forced(matcher)
+
+        return {"custom_generate": decode_greedily, "guess_forced": guess_forced}
 
     def _keep_prefixes(self, batch: list[QueuedPrompt], new: list[list[int]], past: Any) -> None:
         """Keep what was computed for each request: the next turn of its conversation begins with it."""

@@ -63,6 +63,10 @@ class GrammarCompiler:
             closing += tokens
         return closing
 
+    def guess_forced(self, matcher: LLMatcher) -> list[int]:
+        """Tokens of the text that has to follow. A guess: the text may be written in other tokens too."""
+        return list(self._tokenizer.tokenize_bytes(matcher.compute_ff_bytes()))
+
     def _compile(self, grammar: Grammar) -> LLMatcher:
         matcher = LLMatcher(self._tokenizer, LLMatcher.grammar_from_lark(grammar.lark), log_level=0)
         if matcher.is_error():
@@ -96,11 +100,10 @@ class TokenMasks:
         self._ends = frozenset(ends)
         self._prompt_length = prompt_length
         self._is_over = is_over
+        self._made = 0  # new tokens that the matchers have read
 
     def __call__(self, ids: Any, logits: Any) -> Any:
-        made = ids.shape[1] - self._prompt_length
-        if self._open and made > 0:
-            self._advance(ids[:, -1].tolist(), made)
+        self._read(ids)
         if not self._open:
             return logits
         import numpy
@@ -118,8 +121,20 @@ class TokenMasks:
         masked[rows] = masked[rows].masked_fill(refused, float("-inf"))
         return masked
 
+    def find_matcher(self, ids: Any) -> LLMatcher | None:
+        """The first row's matcher behind all of the row's tokens; None where nothing holds the row any more."""
+        self._read(ids)
+        return self._open.get(0)
+
+    def _read(self, ids: Any) -> None:
+        """Read each row's newest token, once."""
+        made = ids.shape[1] - self._prompt_length
+        if made > self._made:
+            self._made = made
+            self._advance(ids[:, -1].tolist(), made)
+
     def _advance(self, newest: Sequence[int], made: int) -> None:
-        """Read each row's newest token; a row that has ended needs no mask any more."""
+        """Have each row's matcher read its newest token; a row that has ended needs no mask any more."""
         for row, matcher in list(self._open.items()):
             if newest[row] in self._ends or self._is_over(row, made):
                 del self._open[row]
