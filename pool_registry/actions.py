@@ -63,8 +63,9 @@ class Failure:
 class ContextPart:
     """One part of what a language model was sent: where it comes from and about how many tokens it has.
 
-    `origin` is role, instruction, output (of `step`), workers, memory or history. `whole` are the tokens that it would
-    have unshortened. `cut` says how it was shortened: excerpt, summary, or "" for not at all.
+    `origin` is role, skills, instruction, output (of `step`), workers, memory or history. `whole` are the tokens that
+    it would have unshortened. `cut` says how it was shortened: excerpt, summary, or "" for not at all. `name` is that
+    of a skill that was read.
     """
 
     origin: str
@@ -72,6 +73,7 @@ class ContextPart:
     whole: int = 0
     step: int = 0
     cut: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,20 @@ def check_pool(pool: Pool) -> None:
         raise InvalidPool(problems)
 
 
+def check_files(pool: Pool, before: Pool | None = None) -> None:
+    """Raise InvalidPool where an enabled worker names files that are missing or unusable. Workers that stood in
+    `before`, just so, are not asked: what has gone since then must not stop other changes."""
+    same = before.workers if before is not None else ()
+    problems = [
+        (f"workers.{index}.config.{where}", what)
+        for index, spec in enumerate(pool.workers)
+        if spec.enabled and spec not in same
+        for where, what in kind_of(spec).load().list_missing(load_config(spec))
+    ]
+    if problems:
+        raise InvalidPool(problems)
+
+
 def _missing_tool(pool: Pool, spec: WorkerSpec) -> str | None:
     """The first tool of an agent that the pool does not have; None where it has all."""
     if role_of(spec.kind) != "agent":

@@ -202,6 +202,12 @@ class Worker(ABC, Generic[C]):
         return tuple(f"the file {value}" for _, value in config if isinstance(value, Path))
 
     @classmethod
+    def list_missing(cls, config: C) -> Sequence[tuple[str, str]]:  # noqa: ARG003
+        """List the fields that name something unusable, with the reason. Asked when a pool is saved in which the worker
+        is new or changed, and switched on."""
+        return ()
+
+    @classmethod
     def sends_to(cls, config: C) -> str:  # noqa: ARG003
         """Name who gets a key of the configuration, where no URL in it says so."""
         return ""

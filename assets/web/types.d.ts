@@ -187,7 +187,7 @@ export interface ContextBudget {
 
 /** One part of a prompt. */
 export interface ContextSlice {
-  origin: "role" | "instruction" | "output" | "workers" | "memory" | "history";
+  origin: "role" | "skills" | "instruction" | "output" | "workers" | "memory" | "history";
   label: string;
   tokens: number;
   /** Its tokens before it was shortened. */

@@ -10,7 +10,6 @@ from pool_registry.actions import NO_USAGE, Status, Usage, as_text
 from pool_registry.calls.live_worker import LiveWorker
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.completion import share_room, visible_text
-from pool_registry.language_models.context_budget import find_visible_room
 from pool_registry.worker import Call, Visible
 from pool_registry.workers._agent_base import Agent
 
@@ -37,7 +36,7 @@ async def shorten_outputs(worker: LiveWorker, call: Call, workers: Mapping[str, 
         return ShortenedCall(call)
     task = call.text("instruction")
     try:
-        room = find_visible_room(worker.spec.name, agent.config.role, task, call.visible, agent.limits)
+        room = agent.find_room(call)
     except WorkerFault:  # the call is refused in a moment
         return ShortenedCall(call)
     shares = share_room(call.visible, room)

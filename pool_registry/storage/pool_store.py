@@ -12,7 +12,7 @@ from sqlalchemy import Engine, func
 from sqlmodel import Field, Session, SQLModel, UniqueConstraint, select
 
 from pool_registry.errors import InvalidPool, PoolNotFound
-from pool_registry.pool import Pool, check_pool
+from pool_registry.pool import Pool, check_files, check_pool
 from pool_registry.storage.database import writing
 
 
@@ -109,9 +109,10 @@ class PoolStore:
     def save(self, pool: Pool) -> StoredPool:
         """Make `pool` the current version of its name: a new version, or the old one with this content.
 
-        Raises InvalidPool when a worker is configured wrongly.
+        Raises InvalidPool when a worker is configured wrongly, or names files that cannot be used.
         """
         check_pool(pool)
+        check_files(pool, self.latest(pool.name).pool if pool.name in self.names() else None)
         with writing(self._engine) as session:
             if self._engine.dialect.name == "postgresql":  # processes that save at once count versions one by one
                 session.connection().exec_driver_sql("LOCK TABLE pool_version IN SHARE ROW EXCLUSIVE MODE")

@@ -21,10 +21,11 @@ from pool_registry.language_models.completion import (
     Message,
     prompt_text,
 )
+from pool_registry.language_models.skills import FOLDERS, MAX_SKILLS
 from pool_registry.network import http_client, provider_errors
 from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy, is_own_host
 from pool_registry.network.http_values import KeyReference, ServerUrl
-from pool_registry.workers._agent_base import DEFAULT_ROLE, OWN_TOOLS, Agent, AgentConfig
+from pool_registry.workers._agent_base import DEFAULT_ROLE, LISTED, OWN_TOOLS, Agent, AgentConfig
 
 MAX_TOKENS = 10**9  # per call; who counts more is lying
 MAX_NOTE_CHARS = 500
@@ -48,7 +49,8 @@ class ChatConfig(AgentConfig):
         description="How a turn is held to the pool's grammar, where that is asked for: json_schema sends a "
         "response_format; vllm sends the grammar itself, for a vLLM server with backend guidance.",
     )
-    tools: tuple[str, ...] = Field(default=(), max_length=64, description=OWN_TOOLS)
+    tools: tuple[str, ...] = Field(default=(), max_length=64, description=OWN_TOOLS, json_schema_extra=LISTED)
+    skills: tuple[str, ...] = Field(default=(), max_length=MAX_SKILLS, description=FOLDERS, json_schema_extra=LISTED)
     extra: dict[str, Any] = Field(
         default_factory=dict, description="More fields of the request body; null leaves one out, also temperature."
     )

@@ -19,7 +19,8 @@ from pool_registry.language_models.completion import (
     prompt_text,
 )
 from pool_registry.language_models.model_files import STARTER, is_available, model_path
-from pool_registry.workers._agent_base import DEFAULT_ROLE, OWN_TOOLS, Agent, AgentConfig
+from pool_registry.language_models.skills import FOLDERS, MAX_SKILLS
+from pool_registry.workers._agent_base import DEFAULT_ROLE, LISTED, OWN_TOOLS, Agent, AgentConfig
 
 _loader = ThreadPoolExecutor(1, "load-model")
 _loads: dict[tuple[str, str], Future[LoadedModel]] = {}  # under way: what is loaded, `open_model` keeps
@@ -53,7 +54,8 @@ class LocalModelConfig(AgentConfig):
     role: str = Field(default=DEFAULT_ROLE, description="System prompt.", max_length=20_000)
     max_tokens: int = Field(default=128, ge=1, le=32_768)
     temperature: float = Field(default=0.0, ge=0, le=2, description="0 is greedy.")
-    tools: tuple[str, ...] = Field(default=(), max_length=64, description=OWN_TOOLS)
+    tools: tuple[str, ...] = Field(default=(), max_length=64, description=OWN_TOOLS, json_schema_extra=LISTED)
+    skills: tuple[str, ...] = Field(default=(), max_length=MAX_SKILLS, description=FOLDERS, json_schema_extra=LISTED)
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     max_visible_chars: int = Field(
         default=6000, ge=200, description="How much of the outputs it may see goes into its prompt."
@@ -70,7 +72,7 @@ class LocalModel(Agent[LocalModelConfig]):
     @classmethod
     def stays_because(cls, config: LocalModelConfig) -> str:
         if config.model.startswith("hub:") and not config.adapter:
-            return ""
+            return super().stays_because(config)
         if config.model.startswith("starter:"):
             return "its model is converted from a package on this machine; use a model of the hub (hub:owner/name)"
         return "its model lies in a folder of this machine; publish it first and use hub:owner/name"
@@ -80,7 +82,7 @@ class LocalModel(Agent[LocalModelConfig]):
         folders = (
             path for path in (config.model, config.adapter) if path and not path.startswith(("starter:", "hub:"))
         )
-        return tuple(f"the model {folder}" for folder in folders)
+        return (*(f"the model {folder}" for folder in folders), *super().reads(config))
 
     async def complete(self, messages: Sequence[Message], options: CompletionOptions = DEFAULT_OPTIONS) -> Completion:
         """Generate a reply. Raises WorkerFault when the model is missing or the prompt too long."""

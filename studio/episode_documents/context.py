@@ -12,9 +12,10 @@ from pool_registry.actions import ContextPart, ContextUse
 from pool_registry.language_models.completion import estimate_tokens
 from studio.episode_documents.schema import ContextBudget, ContextSlice
 
-Origin = Literal["role", "instruction", "output", "workers", "memory", "history"]
+Origin = Literal["role", "skills", "instruction", "output", "workers", "memory", "history"]
 LABELS: Mapping[str, str] = {
     "role": "Role",
+    "skills": "Skills",
     "instruction": "Instruction",
     "workers": "Rules and workers",
     "memory": "Failure memory",
@@ -66,6 +67,8 @@ def _slice(part: ContextPart, steps: Mapping[int, StepRun]) -> ContextSlice:
     label = LABELS.get(part.origin, "") if part.origin != "output" else f"Step {part.step}"
     if part.origin == "output" and run is not None:
         label = f"Step {part.step} \u00b7 {run.step.worker}"
+    elif part.name:
+        label = f"Skill {part.name}, read"
     cut = cast(Literal["", "excerpt", "summary"], part.cut)
     return ContextSlice(
         origin=cast(Origin, part.origin), label=label, tokens=part.tokens, whole=part.whole or part.tokens, cut=cut

@@ -274,7 +274,7 @@ class StepBinding(PageDocument):
 class ContextSlice(PageDocument):
     """One part of a prompt."""
 
-    origin: Literal["role", "instruction", "output", "workers", "memory", "history"]
+    origin: Literal["role", "skills", "instruction", "output", "workers", "memory", "history"]
     label: str
     tokens: int
     whole: int = Field(description="Its tokens before it was shortened.")

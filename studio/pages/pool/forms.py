@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import field_problems, load_config
-from pool_registry.pool import Pool
+from pool_registry.pool import Pool, check_files
 from pool_registry.worker import WorkerSpec
 
 
@@ -41,9 +41,11 @@ def parse_worker(document: Mapping[str, Any]) -> WorkerSpec:
 
 def place_worker(pool: Pool, spec: WorkerSpec, replacing: str | None) -> Pool:
     """`pool` with `spec` in it. Raises InvalidPool with the worker's own problems at its fields, such as a
-    fallback that is not there; those of other workers name them."""
+    fallback or a file that is not there; those of other workers name them."""
     try:
-        return pool.with_worker(spec, replacing)
+        changed = pool.with_worker(spec, replacing)
+        check_files(changed, pool)
+        return changed
     except InvalidPool as error:
         names = [old.name for old in pool.workers]
         own = names.index(replacing) if replacing in names else len(names)

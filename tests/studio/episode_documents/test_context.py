@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from orchestrator.engine.episode import StepRun
+from orchestrator.engine.events import StepEnded, dump_event, load_event
 from orchestrator.plan import Lesson, RecalledLessons, Step, Turn
-from pool_registry.actions import ContextPart, ContextUse
+from pool_registry.actions import ContextPart, ContextUse, Observation, Status
 from studio.episode_documents.context import describe_use, estimate_turn_context
 
 
@@ -16,6 +17,18 @@ def test_outputs_are_named_by_step_and_worker_and_say_how_they_were_shortened():
         ("Step 2 · sql", 40, 900, "summary"),
     ]
     assert (found.limit, found.reply) == (400, 50)
+
+
+def test_skills_are_an_origin_of_their_own_in_the_trace_too():
+    parts = (ContextPart("skills", 30, 30), ContextPart("skills", 200, 200, name="invoices"))
+    event = StepEnded(1, Observation(Status.OK, "42", context=ContextUse(parts)), 0.5)
+    stored = load_event(dump_event(event))
+    assert stored == event
+    found = describe_use(stored.observation.context, {})
+    assert [(part.origin, part.label) for part in found.slices] == [
+        ("skills", "Skills"),
+        ("skills", "Skill invoices, read"),
+    ]
 
 
 def test_a_turns_prompt_is_split_into_rules_query_memory_and_earlier_rounds():
