@@ -5,7 +5,7 @@ Everything that is deleted goes to the trash, and what depends on it is named fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,6 @@ from studio.orchestrators.default import STARTER
 from studio.publish.publication_record import find_record
 from trainer.jobs.queue import JobRow, JobStore
 
-KINDS = ("pool", "trace", "job", "checkpoint", "evaluation", "publication")
 IN_USE = ("queued", "running", "stopping")
 MEASURES = "evaluate"  # the kind of a job that is an evaluation and nothing else
 MAX_TRACES = 5000  # of one deletion
@@ -37,6 +36,15 @@ class Dependents:
 
     blocking: tuple[str, ...] = ()
     affected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ThingKind:
+    """What is done with the things of one kind, by name; `rename` is None where they have no name of their own."""
+
+    find_dependents: Callable[[str], Dependents]
+    delete: Callable[[str], TrashEntry]
+    rename: Callable[[str, str], str] | None = None
 
 
 def open_things(store: Store) -> Things:
@@ -52,48 +60,31 @@ class Things:
         self._store = store
         self._jobs = JobStore(store.engine, store.home)
         self.trash = Trash(store.engine, store.home)
+        self.kinds: Mapping[str, ThingKind] = {
+            "pool": ThingKind(self._pool_dependents, self._delete_pool, self._rename_pool),
+            "trace": ThingKind(
+                lambda name: self.find_trace_dependents([name]), lambda name: self.delete_traces([name])
+            ),
+            "job": ThingKind(self._job_dependents, self._delete_job, self._rename_job),
+            "checkpoint": ThingKind(self._checkpoint_dependents, self._delete_checkpoint),
+            "evaluation": ThingKind(self._evaluation_dependents, self._delete_evaluation),
+            "publication": ThingKind(self._publication_dependents, self._delete_publication),
+        }
 
     def find_dependents(self, kind: str, name: str) -> Dependents:
         """Find what depends on something.
 
         Raises StorageError, PoolNotFound, JobNotFound or PublishError where there is no such thing.
         """
-        if kind not in KINDS:
-            raise StorageError(f"there is no kind {kind!r}; use one of: {', '.join(KINDS)}")
-        if kind == "pool":
-            return self._pool_dependents(name)
-        if kind == "trace":
-            return self.find_trace_dependents([name])
-        if kind == "job":
-            return self._job_dependents(name)
-        if kind == "checkpoint":
-            return self._checkpoint_dependents(name)
-        if kind == "evaluation":
-            return self._evaluation_dependents(name)
-        record = find_record(self._store.home, name)
-        running = (f"{name} is being published",) if record.state().state == "running" else ()
-        space = record.state().space
-        return Dependents(running, (f"what is on the Hub stays there: {space}",) if space else ())
+        return self._find_kind(kind).find_dependents(name)
 
     def delete(self, kind: str, name: str) -> TrashEntry:
         """Move something to the trash. Raises StorageError naming what uses it, and RoleRefused for a pool that only
         owners change."""
-        self._check_rights(kind, name)
         blocking = self.find_dependents(kind, name).blocking
         if blocking:
             raise StorageError(f"{kind} {name} cannot be deleted: {'; '.join(blocking)}")
-        if kind == "pool":
-            return self._delete_pool(name)
-        if kind == "trace":
-            return self.delete_traces([name])
-        if kind == "job":
-            folder = self._jobs.folder(name).path
-            return self.trash.put("job", name, [("job", col(JobRow.id) == name)], [folder])
-        if kind == "checkpoint":
-            return self.trash.put("checkpoint", name, [], [self._find_checkpoint(name)])
-        if kind == "evaluation":
-            return self._delete_evaluation(name)
-        return self.trash.put("publication", name, [], [find_record(self._store.home, name).folder])
+        return self._find_kind(kind).delete(name)
 
     def delete_traces(self, ids: Sequence[str]) -> TrashEntry:
         """Move traces, with the inner episodes that belong to them, to the trash as one thing. Raises StorageError."""
@@ -113,21 +104,19 @@ class Things:
     def rename(self, kind: str, name: str, new: str) -> str:
         """Give something another name; returns what of it keeps the old one. Raises StorageError, and RoleRefused for a
         pool that only owners change."""
-        self._check_rights(kind, name)
-        if kind == "pool":
-            return self._rename_pool(name, new)
-        if kind == "job":
-            if not new.strip() or len(new) > 80:
-                raise StorageError("a job's name has 1 to 80 characters")
-            self._jobs.rename(name, new.strip())
-            return f"its id, and the names of its checkpoints, stay {name}"
-        raise StorageError(f"a {kind} has no name of its own that could be changed; pools and jobs have one")
+        rename = self._find_kind(kind).rename
+        if rename is None:
+            nameable = " and ".join(f"{other}s" for other, row in self.kinds.items() if row.rename)
+            raise StorageError(f"a {kind} has no name of its own that could be changed; {nameable} have one")
+        return rename(name, new)
 
-    def _check_rights(self, kind: str, name: str) -> None:
-        if kind == "pool":
-            ReadOnlyPools(self._store.engine).check(name)
+    def _find_kind(self, name: str) -> ThingKind:
+        if name not in self.kinds:
+            raise StorageError(f"there is no kind {name!r}; use one of: {', '.join(self.kinds)}")
+        return self.kinds[name]
 
     def _delete_pool(self, name: str) -> TrashEntry:
+        ReadOnlyPools(self._store.engine).check(name)
         self._keep_versions(name)
         rows = [
             ("pool_version", col(PoolVersionRow.name) == name),
@@ -144,6 +133,7 @@ class Things:
             add_unlisted_pools(session, {pool.hash: pool for pool in pools})
 
     def _rename_pool(self, name: str, new: str) -> str:
+        ReadOnlyPools(self._store.engine).check(name)
         blocking = self._pool_dependents(name).blocking
         if blocking:
             raise StorageError(f"pool {name} cannot be renamed: {'; '.join(blocking)}")
@@ -207,6 +197,15 @@ class Things:
         affected += ["its evaluation goes with it"] if self._jobs.folder(name).evaluations.is_file() else []
         return Dependents(tuple(blocking), tuple(affected))
 
+    def _delete_job(self, name: str) -> TrashEntry:
+        return self.trash.put("job", name, [("job", col(JobRow.id) == name)], [self._jobs.folder(name).path])
+
+    def _rename_job(self, name: str, new: str) -> str:
+        if not new.strip() or len(new) > 80:
+            raise StorageError("a job's name has 1 to 80 characters")
+        self._jobs.rename(name, new.strip())
+        return f"its id, and the names of its checkpoints, stay {name}"
+
     def _evaluation_dependents(self, name: str) -> Dependents:
         row = self._jobs.get(name)
         if row.kind == MEASURES:
@@ -232,6 +231,17 @@ class Things:
         row = self._jobs.get(job)
         blocking = [f"job {job} is {row.state}"] if row.state in IN_USE else []
         return Dependents((*blocking, *self._list_uses(name)))
+
+    def _delete_checkpoint(self, name: str) -> TrashEntry:
+        return self.trash.put("checkpoint", name, [], [self._find_checkpoint(name)])
+
+    def _publication_dependents(self, name: str) -> Dependents:
+        state = find_record(self._store.home, name).state()
+        running = (f"{name} is being published",) if state.state == "running" else ()
+        return Dependents(running, (f"what is on the Hub stays there: {state.space}",) if state.space else ())
+
+    def _delete_publication(self, name: str) -> TrashEntry:
+        return self.trash.put("publication", name, [], [find_record(self._store.home, name).folder])
 
     def _list_uses(self, name: str) -> list[str]:
         """What uses the checkpoints of a name now."""
