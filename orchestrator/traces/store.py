@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, Engine, or_, update
+from sqlalchemy import ColumnElement, Engine, func, or_, update
+from sqlalchemy.orm import Mapped
 from sqlmodel import Session, col, select
+from sqlmodel.sql.expression import SelectOfScalar
 
 from orchestrator.approval.plan_gate import CallAverages
 from orchestrator.binding.stored_edits import BindingEdits
@@ -143,21 +146,22 @@ class TraceStore:
 
     def list_pools(self) -> list[str]:
         """List the pools that a person, or a client, has run something on: none that was drawn for a task."""
-        drawn = col(EpisodeRow.source).in_(("evaluation", "training"))
         listed = select(PoolHeadRow.name)
+        used = listed.where(select(EpisodeRow.id).where(EpisodeRow.pool == PoolHeadRow.name).exists())
         unlisted = select(UnlistedPoolRow.name).where(col(UnlistedPoolRow.name).not_in(listed))
-        query = select(EpisodeRow.pool).where(
-            or_(~drawn, col(EpisodeRow.pool).in_(listed)),
-            or_(col(EpisodeRow.source) != "", col(EpisodeRow.pool).not_in(unlisted)),
-        )
+        sources = [source for source in self.distinct("source") if source not in ("evaluation", "training")]
         with Session(self._engine) as session:
-            return list(session.exec(query.distinct().order_by(EpisodeRow.pool)))
+            pools = set(session.exec(used))
+            for source in sources:
+                of_source = session.exec(_list_values(col(EpisodeRow.pool), col(EpisodeRow.source) == source))
+                drawn = set(session.exec(unlisted)) if source == "" else set()
+                pools |= set(of_source) - drawn
+        return sorted(pools)
 
     def distinct(self, column: str) -> list[str]:
         """The values that occur in a column of the summary (for filters)."""
-        attribute = getattr(EpisodeRow, column)
         with Session(self._engine) as session:
-            return [str(value) for value in session.exec(select(attribute).distinct().order_by(attribute))]
+            return [str(value) for value in session.exec(_list_values(col(getattr(EpisodeRow, column))))]
 
     def worker_stats(self, last: int = 5000) -> dict[str, WorkerStats]:
         """How each worker did in the last steps of all episodes."""
@@ -174,13 +178,14 @@ class TraceStore:
 
         Reads an index and at most `20 * last` rows, however many there are.
         """
-        newest = select(EventRow.id).where(col(EventRow.worker) == worker).order_by(col(EventRow.id).desc())
         calls = select(EventRow.status, EventRow.latency_s, EventRow.code)
         if not pool:
             calls = calls.where(col(EventRow.worker) == worker)
         else:
             calls = calls.join(EpisodeRow, col(EpisodeRow.id) == col(EventRow.episode))
-            calls = calls.where(col(EpisodeRow.pool) == pool, col(EventRow.id).in_(newest.limit(20 * last)))
+            calls = calls.where(
+                col(EpisodeRow.pool) == pool, col(EventRow.id).in_(_list_newest_calls(worker, 20 * last))
+            )
         with Session(self._engine) as session:
             rows = session.exec(calls.order_by(col(EventRow.id).desc()).limit(last))
             return [RecordedCall(status or "", latency_s or 0.0, code) for status, latency_s, code in rows]
@@ -204,12 +209,14 @@ class TraceStore:
             return list(session.exec(query.order_by(col(StarRow.created_at))))
 
     def read_call_averages(self, workers: Collection[str], pool: str, last: int = 20) -> dict[str, CallAverages]:
-        """What the last successful calls of these workers on a pool took; nothing for those without."""
+        """What the last successful calls of these workers on a pool took; nothing for those without among the last
+        `50 * last` calls of the worker."""
         averages = {}
         with Session(self._engine) as session:
             for worker in workers:
                 query = select(EventRow.body).join(EpisodeRow, col(EpisodeRow.id) == col(EventRow.episode))
-                query = query.where(col(EventRow.worker) == worker, EventRow.status == "OK", EpisodeRow.pool == pool)
+                newest = _list_newest_calls(worker, 50 * last)
+                query = query.where(col(EventRow.id).in_(newest), EventRow.status == "OK", EpisodeRow.pool == pool)
                 bodies = session.exec(query.order_by(col(EventRow.id).desc()).limit(last)).all()
                 if bodies:
                     averages[worker] = _average_calls([load_event(body) for body in bodies])
@@ -278,6 +285,21 @@ def _filter_conditions(criteria: TraceFilter) -> Iterable[ColumnElement[bool]]:
     if criteria.text:
         columns = (EpisodeRow.query, EpisodeRow.answer, EpisodeRow.id)
         yield or_(*(col(column).icontains(criteria.text, autoescape=True) for column in columns))
+
+
+def _list_newest_calls(worker: str, count: int) -> SelectOfScalar[int | None]:
+    """Select the ids of the last calls of a worker: one look at an index, however many there are."""
+    calls = select(col(EventRow.id)).where(col(EventRow.worker) == worker)
+    return calls.order_by(col(EventRow.id).desc()).limit(count)
+
+
+def _list_values(column: Mapped[Any], *conditions: ColumnElement[bool]) -> SelectOfScalar[Any]:
+    """Select the values of a column in order. Where an index begins with the conditions' columns and goes on with this
+    one, each value takes one look at it, however many rows have it; DISTINCT reads every row."""
+    first = select(func.min(column).label("value")).where(*conditions).cte("listed", recursive=True)
+    following = select(func.min(column)).where(column > first.c.value, *conditions).scalar_subquery()
+    listed = first.union_all(select(following).where(first.c.value.is_not(None)))
+    return select(listed.c.value).where(listed.c.value.is_not(None)).order_by(listed.c.value)
 
 
 def _summarize_calls(calls: Sequence[tuple[str | None, float | None]]) -> WorkerStats:

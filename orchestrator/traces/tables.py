@@ -15,10 +15,14 @@ class EpisodeRow(SQLModel, table=True):
     counted as in step_counts.py."""
 
     __tablename__ = "episode"
+    __table_args__ = (
+        Index("ix_episode_pool_started_at", "pool", "started_at"),
+        Index("ix_episode_source_pool", "source", "pool"),
+    )
 
     id: str = Field(primary_key=True)
     query: str
-    pool: str = Field(index=True)
+    pool: str
     pool_hash: str
     orchestrator: str = Field(index=True)
     started_at: str = Field(index=True)
@@ -37,7 +41,7 @@ class EpisodeRow(SQLModel, table=True):
     tokens: int = 0
     cost: float = 0.0
     user_name: str = Field(default="", index=True)
-    source: str = Field(default="", index=True)
+    source: str = ""
 
     @property
     def counts(self) -> StepCounts:

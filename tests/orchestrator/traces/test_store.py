@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy.event import listen
 from sqlalchemy.exc import OperationalError
 from sqlmodel import SQLModel
 
@@ -44,6 +45,7 @@ from orchestrator.traces import writer
 from orchestrator.traces.store import Store, TraceFilter, open_store
 from pool_registry.actions import Failure, Observation, Status, Usage
 from pool_registry.errors import StorageError
+from pool_registry.pool import Pool
 from pool_registry.storage import data_folder as home_module
 from pool_registry.storage import upgrade as store_module
 from pool_registry.storage.data_folder import find_home
@@ -242,6 +244,36 @@ def test_search_filters_and_orders(store):
     assert (ids(text="OTHER"), ids(text="0%_d"), ids(text="%"), ids(text="none")) == (["b"], ["a"], ["a"], [])
     assert (ids(limit=1), ids(limit=1, offset=1)) == (["d"], ["b"])
     assert store.traces.distinct("pool") == ["p", "q"]
+
+
+def test_pools_are_listed_by_what_ran_on_them(store):
+    for name in ("listed", "unused"):
+        store.pools.save(Pool(name=name, workers=(worker("actor"),)))
+    drawn = Pool(name="drawn", workers=(worker("agent"),))
+    store.traces.keep_pool(drawn, drawn.hash)
+    ran = [("listed", "training"), ("drawn", "evaluation"), ("drawn", ""), ("gone", ""), ("gone", "training")]
+    ran += [("served", "served"), ("other", "mine"), ("task's own", "training")]
+    for number, (pool, source) in enumerate(ran):
+        record(store, f"e{number}", started(pool=pool, source=source))
+    assert store.traces.list_pools() == ["gone", "listed", "other", "served"]
+    assert store.traces.distinct("source") == ["", "evaluation", "mine", "served", "training"]
+
+
+def test_the_filters_values_are_found_without_reading_every_episode(store):
+    record(store, "a", started(source="mine"))
+    statements = []
+    listen(store.engine, "before_cursor_execute", lambda *args: statements.append(args[2:4]))
+    store.traces.list_pools()
+    for column in ("orchestrator", "user_name", "source"):
+        store.traces.distinct(column)
+    with store.engine.connect() as connection:
+        plans = [
+            step.detail
+            for statement, values in list(statements)
+            for step in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)
+        ]
+    assert any(step.startswith("SEARCH episode") for step in plans)
+    assert not [step for step in plans if step.startswith("SCAN episode")]
 
 
 def test_worker_statistics_count_calls_that_reached_the_worker(store):
