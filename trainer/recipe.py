@@ -251,9 +251,10 @@ class RolloutSettings(RecipeSection):
     top_p: float = Field(default=1.0, gt=0, le=1, description="Nucleus sampling; 1 is off.")
     max_rounds: int = Field(default=2, ge=1, le=64, description="Turns per episode. Conductor: 1.")
     max_length: int = Field(default=4096, ge=64, le=262_144, description="Tokens of an episode, prompt included.")
-    backend: Literal["transformers", "vllm", "vllm-colocate"] = Field(
+    backend: Literal["transformers", "vllm", "vllm-colocate", "vllm-async"] = Field(
         default="transformers",
-        description="transformers: in the trainer. vllm: a server, adapters reloaded. vllm-colocate: in this process.",
+        description="transformers: in the trainer. vllm: a server, adapters reloaded. vllm-colocate: in this process. "
+        "vllm-async: your own server on another GPU, which samples while the trainer updates.",
     )
     vllm_memory: float = Field(default=0.3, gt=0, lt=1, description="Share of the GPU that vLLM takes.")
     vllm_eager: bool = Field(
@@ -457,6 +458,31 @@ class Recipe(RecipeSection):
         if recursive and self.model.prompt == "reader":
             raise ValueError("a reader's second turn is code: leave recursion out, or set model.prompt: full")
         return self
+
+    @model_validator(mode="after")
+    def _can_sample_beside_training(self) -> Recipe:
+        problem = next(self._find_what_async_lacks(), "") if self.grpo else ""
+        if problem:
+            raise ValueError(f"with grpo.rollouts.backend: vllm-async {problem}")
+        return self
+
+    def _find_what_async_lacks(self) -> Iterator[str]:
+        """Yield what sampling beside training cannot do, each with what to change."""
+        if self.grpo is None or self.grpo.rollouts.backend != "vllm-async":
+            return
+        loss = self.grpo.loss
+        if not self.grpo.rollouts.vllm_url:
+            yield "the server is your own, on another GPU: set grpo.rollouts.vllm_url"
+        if self.model.lora is None and not self.model.start:
+            yield "the server is given adapters: set model.lora"
+        if self.grpo.saving.check_tasks:
+            yield "checkpoints cannot be measured: set grpo.saving.check_tasks: 0, and measure with evaluate"
+        if self.grpo.phases:
+            yield "there is one run: leave grpo.phases out"
+        if any(reward.anneal for reward in self.grpo.rewards):
+            yield "rewards keep their weight: leave anneal out"
+        if (loss.type, loss.beta, loss.iterations) != ("dapo", 0, 1) or loss.scale == "batch":
+            yield "the loss is dapo on each group: leave loss.type, beta, iterations and scale: batch out"
 
     @model_validator(mode="after")
     def _can_be_shared_out(self) -> Recipe:

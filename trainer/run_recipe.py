@@ -117,9 +117,12 @@ def _run_training_stages(training: TrainingContext, on_stage: OnStage) -> bool:
 
 
 def _train_grpo(training: TrainingContext) -> bool:
-    from trainer.grpo.stage import run_grpo
-
     recipe = training.recipe
+    assert recipe.grpo is not None, "the caller knows that the recipe has this stage"
+    if recipe.grpo.rollouts.backend == "vllm-async":
+        from trainer.grpo.async_stage import run_async_grpo as run_grpo
+    else:
+        from trainer.grpo.stage import run_grpo
     start = _find_last_checkpoint(training.job_folder, "sft") if recipe.sft else None
     return run_grpo(training, start, _count_sft_steps(recipe))
 

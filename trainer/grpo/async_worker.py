@@ -12,7 +12,7 @@ import itertools
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from trainer.results.statistics import mean
 
 LOOK_S = 0.05  # how often a worker whose queue is full looks for room
 STOP_S = 30.0
+OnGroup = Callable[[RolloutGroup, int, bool], None]  # (group, version of the model, whether it is learnt)
 
 
 class AsyncWorker:
@@ -49,6 +50,7 @@ class AsyncWorker:
         mixed_only: bool = True,
         adapter: str = "",
         most_samples: int = 1024,
+        on_group: OnGroup | None = None,
     ) -> None:
         if engine.scale == "batch":
             raise TrainingFailed(
@@ -58,7 +60,7 @@ class AsyncWorker:
         self.metrics_queue: queue.Queue[Mapping[str, float]] = queue.Queue()
         self._runner, self._engine, self._curriculum, self._generator = runner, engine, curriculum, generator
         self._groups, self._size, self._mixed_only, self._adapter = groups, size, mixed_only, adapter
-        self._version = 0
+        self._on_group, self._version = on_group, 0
         self._numbers = itertools.count()
         self._failure: BaseException | None = None
         self._alive_at = time.monotonic()
@@ -119,10 +121,13 @@ class AsyncWorker:
             figures = compute_rollout_metrics([group], [], names)
             self.metrics_queue.put({**figures, "groups/left_out_total": float(not kept)})
             self._alive_at = time.monotonic()
-            if kept:
+            if kept:  # advantages first: they are recorded
                 set_advantages(
                     [group], self._engine.scale, compute_outcome_weight(self._engine.terms), self._mixed_only
                 )
+            if self._on_group is not None:
+                self._on_group(group, version, kept)
+            if kept:
                 await self._hand_over(group, version)
 
     async def _hand_over(self, group: RolloutGroup, version: int) -> None:

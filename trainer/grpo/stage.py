@@ -122,13 +122,25 @@ def _open_rollouts(
     stack: ExitStack,
 ) -> RolloutFunction:
     """Open what samples episodes for as long as the stack is open. Raises TrainingFailed where no task fits."""
+    settings = training.recipe.grpo
+    assert settings is not None, "the caller chose this stage"
+    engine = open_engine(training, learner.tokenizer, terms, stack)
+    runs = open_phases(training, phases, engine, offset)
+    backend = _GeneratorBackend(training, settings, learner, stack)
+    return _make_rollout_function(training, settings, engine, runs, backend, offset, terms)
+
+
+def open_engine(
+    training: TrainingContext, tokenizer: Any, terms: dict[str, WeightedReward], stack: ExitStack
+) -> RolloutEngine:
+    """Open the engine that runs episodes, for as long as the stack is open. It knows what the job has spent before."""
     recipe = training.recipe
     settings = recipe.grpo
     assert settings is not None, "the caller chose this stage"
     engine = RolloutEngine(
         recipe.name,
         CachingPool(training.pool) if settings.rollouts.cache else training.pool,
-        ChatTokens(learner.tokenizer),
+        ChatTokens(tokenizer),
         make_episode_format(recipe, settings.rollouts.max_rounds),
         terms,
         training.store.traces,
@@ -138,9 +150,7 @@ def _open_rollouts(
     )
     stack.callback(lambda: training.runner.run(engine.close()))
     engine.spending.charge(Usage(cost=_sum_cost(training)))
-    runs = _open_phases(training, phases, engine, offset)
-    backend = _GeneratorBackend(training, settings, learner, stack)
-    return _make_rollout_function(training, settings, engine, runs, backend, offset, terms)
+    return engine
 
 
 def share_rollouts(sample: RolloutFunction | None) -> RolloutFunction:
@@ -193,7 +203,7 @@ def _make_rollout_function(
                     curriculum, generator, groups, options.group, round(options.redraws * groups), options.mixed_only
                 )
             )
-        _record(training, step, kept, skipped, run.phase.name)
+        record_groups(training, step, kept, skipped, run.phase.name)
         training.job_folder.append_metrics(
             "grpo",
             step,
@@ -246,9 +256,10 @@ def _make_column_reader(name: str) -> Callable[..., list[float | None]]:
     return read
 
 
-def _record(
+def record_groups(
     training: TrainingContext, step: int, kept: list[RolloutGroup], skipped: list[RolloutGroup], phase: str
 ) -> None:
+    """Write groups of a step into the job's folder."""
     for groups, is_kept in ((kept, True), (skipped, False)):
         for group in groups:
             training.job_folder.append_group(group.row(step, is_kept) | ({"phase": phase} if phase else {}))
@@ -268,7 +279,7 @@ class PhaseRun:
     vary: VaryTask
 
 
-def _open_phases(
+def open_phases(
     training: TrainingContext, phases: Sequence[Phase], engine: RolloutEngine, offset: int
 ) -> list[PhaseRun]:
     """The phases with what an interrupted job has learnt in them. Raises TrainingFailed where no task fits."""

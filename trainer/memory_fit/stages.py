@@ -253,7 +253,7 @@ def _allocate_rollouts(
     settings: RolloutSettings, sizes: ModelSizes, machine: Machine
 ) -> tuple[list[Allocation], list[Allocation]]:
     """Allocate what exists all the time (a vLLM server) and what exists only while episodes are sampled."""
-    if settings.backend == "vllm" and settings.vllm_url:
+    if settings.backend in ("vllm", "vllm-async") and settings.vllm_url:
         return [Allocation(name="vLLM", bytes=0, note=f"runs elsewhere: {settings.vllm_url}")], []
     if settings.backend == "vllm" and not machine.gpu:
         held = sizes.weights + VLLM_CPU_CACHE + CPU_RUNTIME

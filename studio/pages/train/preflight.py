@@ -20,6 +20,7 @@ from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from trainer.errors import TrainerError
 from trainer.grpo.rewards import explain_missing_reward
+from trainer.jobs.gpus import list_gpus
 from trainer.learner.vllm_server import INSTALL_VLLM, is_installed
 from trainer.memory_fit.gpu_state import GpuProblem, find_gpu_problem
 from trainer.recipe import Recipe
@@ -183,6 +184,9 @@ def _gpu_missing(recipe: Recipe) -> Iterator[LaunchGap]:
     if problem is not None:
         sentence = f"This job would run on the CPU. The GPU cannot be used: {problem.cause}. {problem.action}."
         yield LaunchGap("model", sentence, blocks=False)
+    gpus = list_gpus() if recipe.processes > 1 else []
+    if gpus and len(gpus) < recipe.processes:
+        yield LaunchGap("processes", f"This machine has {len(gpus)} GPUs: set processes: {len(gpus)} or fewer.")
 
 
 @cache

@@ -6,15 +6,10 @@ The trainer's attention is a kernel for Hopper GPUs that comes from the Hub; a f
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 import threading
 import time
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import pairwise
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +20,7 @@ from orchestrator.engine.events import TaskRef
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import WorkerSpec
+from tests.trainer.support.async_grpo import LOG_P, open_server, stand_in_for_hopper
 from trainer.errors import TrainingFailed
 from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.rewards import load_rewards
@@ -37,7 +33,6 @@ from trainer.tasks.task import Task
 from trainer.tasks.verifier import ExactText
 
 pytestmark = pytest.mark.medium
-LOG_P = -0.5
 SIZE = 4
 
 
@@ -48,44 +43,15 @@ def chat(tiny_base):
     return ChatTokens(AutoTokenizer.from_pretrained(tiny_base, padding_side="left"))
 
 
-class Server(ThreadingHTTPServer):
-    """What the worker asks of a vLLM server: every other answer is right. `models` are those that were asked for."""
-
-    def __init__(self, chat: ChatTokens) -> None:
-        super().__init__(("127.0.0.1", 0), _Completions)
-        self.turns = [chat.encode_turn(json.dumps({"answer": text})) for text in ("right", "wrong")]
-        self.models: list[str] = []
-        self.broken = False
-
-
-class _Completions(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.models.append(body["model"])
-        ids = self.server.turns[len(self.server.models) % 2]
-        reply = {"choices": [{"token_ids": ids, "logprobs": {"token_logprobs": [LOG_P] * len(ids)}}]}
-        self.send_response(500 if self.server.broken else 200)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(json.dumps(reply).encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @contextmanager
 def open_worker(chat: ChatTokens, **options: Any):
     """A worker with its server, and the runner of its pool."""
     from trainer.grpo.async_worker import AsyncWorker
 
-    server = Server(chat)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     spec = WorkerSpec(name="sums", kind="calculator", description="arithmetic")
     task = Task(TaskRef("own", 1, "train", 0), "q", ExactText("right"))
     episode_format = EpisodeFormat(find_dialect("plan"), "query", 64, 900, 1)
-    with asyncio.Runner() as runner:
+    with open_server(chat) as server, asyncio.Runner() as runner:
 
         async def open_engine() -> RolloutEngine:
             pool = open_live_pool(Pool(name="p", workers=(spec,), limits=Limits()))
@@ -93,7 +59,7 @@ def open_worker(chat: ChatTokens, **options: Any):
             return RolloutEngine("learner", pool, chat, episode_format, terms, NoSink())
 
         engine = runner.run(open_engine())
-        generator = ServerGenerator(f"http://127.0.0.1:{server.server_port}/v1", "base", SamplingParams())
+        generator = ServerGenerator(server.url, "base", SamplingParams())
         curriculum = Curriculum([task], CurriculumSettings(), 0)
         worker = AsyncWorker(runner, engine, curriculum, generator, **{"groups": 2, "size": SIZE, **options})
         try:
@@ -101,8 +67,6 @@ def open_worker(chat: ChatTokens, **options: Any):
         finally:
             worker.stop()
             runner.run(engine.close())
-            server.shutdown()
-            server.server_close()
 
 
 def test_samples_carry_what_the_trainer_computes_the_loss_from(chat):
@@ -137,11 +101,9 @@ def test_groups_of_one_outcome_are_left_out(chat):
 def test_a_full_queue_holds_the_episodes_up_and_is_no_fault(chat):
     with open_worker(chat, mixed_only=False, most_samples=3) as (worker, server):
         worker.start()
-        until(worker.rollout_buffer.full)
+        until(lambda: len(server.models) == 2 * SIZE)  # of each of the two groups that run at a time
         time.sleep(0.5)
-        before = len(server.models)
-        time.sleep(0.5)
-        assert len(server.models) == before
+        assert len(server.models) == 2 * SIZE and worker.rollout_buffer.full()
         worker.check_health(0.4)
 
 
@@ -180,22 +142,6 @@ class NoTransfer:
         self.sent += sum(1 for _ in iterator) > 0
 
 
-def attend(query, key, value, starts_q, starts_k, _longest_q, _longest_k, softmax_scale, causal, **_):
-    """Attention of each segment to its path, which ends with the segment: [tokens, heads, head size]."""
-    import torch
-
-    assert causal
-    outputs, copies = [], query.shape[1] // key.shape[1]
-    segments = zip(pairwise(starts_q.tolist()), pairwise(starts_k.tolist()), strict=True)
-    for (q0, q1), (k0, k1) in segments:
-        q, k, v = (part.transpose(0, 1) for part in (query[q0:q1], key[k0:k1], value[k0:k1]))
-        k, v = k.repeat_interleave(copies, 0), v.repeat_interleave(copies, 0)
-        seen = torch.ones(q1 - q0, k1 - k0, dtype=torch.bool).tril(k1 - k0 - (q1 - q0))
-        out = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=softmax_scale)
-        outputs.append(out.transpose(0, 1))
-    return torch.cat(outputs)
-
-
 @pytest.mark.slow
 def test_the_trainer_learns_from_the_worker_and_stops_it(chat, tiny_base: Path, tmp_path, monkeypatch):
     import torch
@@ -203,11 +149,7 @@ def test_the_trainer_learns_from_the_worker_and_stops_it(chat, tiny_base: Path, 
     from peft import LoraConfig
     from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer
 
-    kernels = ModuleType("kernels")
-    kernels.get_kernel = lambda *_, **__: SimpleNamespace(flash_attn_varlen_func=attend)
-    monkeypatch.setitem(sys.modules, "kernels", kernels)
-    card = "trl.experimental.async_grpo.async_grpo_trainer.get_peak_flops_per_device"
-    monkeypatch.setattr(card, lambda *_: None)  # it asks CUDA for the name of the card
+    stand_in_for_hopper(monkeypatch)
     torch.set_num_threads(1)
     with open_worker(chat) as (worker, _):
         arguments = AsyncGRPOConfig(
