@@ -17,7 +17,7 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("podium", deadline=None)  # a slow machine is no failure
-settings.register_profile("podium-quick", deadline=None, max_examples=20)
+settings.register_profile("podium-quick", deadline=None, max_examples=8)
 settings.load_profile("podium")
 
 # Set before any test module imports the product, so that nothing can touch a person's data folder.
@@ -41,7 +41,7 @@ TOO_HEAVY_TO_COLLECT = ("torch", "transformers", "trl", "gradio")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """For `make quick`, try a fifth of the examples of every property that names no number of its own."""
+    """For `make quick`, try few of the examples of every property that names no number of its own."""
     if config.option.markexpr == "quick":
         settings.load_profile("podium-quick")
 

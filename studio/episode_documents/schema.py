@@ -208,8 +208,8 @@ class CountOf(PageDocument):
     of: int
 
 
-class TurnView(PageDocument):
-    """One turn of the orchestrator."""
+class TurnHead(PageDocument):
+    """What a turn of the orchestrator came to."""
 
     round: int
     started_at: float
@@ -220,6 +220,11 @@ class TurnView(PageDocument):
     answers: bool
     tokens_in: int
     tokens_out: int
+
+
+class TurnView(TurnHead):
+    """One turn of the orchestrator."""
+
     shown: CountOf | None = Field(description="Of a large pool: how many workers the orchestrator was shown.")
     recalled: CountOf | None = Field(description="How many lessons of the failure memory it was given.")
 
@@ -349,18 +354,9 @@ class VoteDetail(PageDocument):
     chosen_tokens: int | None = Field(description="What the chosen plan alone took; older traces do not say it.")
 
 
-class TurnDetail(PageDocument):
+class TurnDetail(TurnHead):
     """Everything about one turn: the text that the orchestrator wrote and the prompt that it was sent."""
 
-    round: int
-    started_at: float
-    ended_at: float | None
-    status: TurnStatus
-    error: str | None
-    steps: list[int]
-    answers: bool
-    tokens_in: int
-    tokens_out: int
     text: str
     prompt: str | None
     shown: ShownWorkersDetail | None

@@ -1,13 +1,30 @@
-"""An untrained model with a tokenizer and a chat template: real enough for TRL, made once for a run."""
+"""The store of a data folder with its jobs; and an untrained model with a tokenizer and a chat template: real enough
+for TRL, made once for a run."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
+from orchestrator.traces.store import Store, open_store
+from pool_registry.storage.data_folder import find_home
+from trainer.jobs.queue import JobStore
 from trainer.tasks.registry import open_source
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = open_store(find_home(str(tmp_path / "home")))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def jobs(store: Store) -> JobStore:
+    return JobStore(store.engine, store.home)
 
 
 @pytest.fixture(scope="session")

@@ -18,11 +18,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.traces.store import TraceFilter, open_store
+from orchestrator.traces.store import TraceFilter
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.starter import starter_pool
-from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
 from tests.trainer.jobs.test_durability import forked, until
 from tests.trainer.support.results import row
@@ -34,7 +33,6 @@ from trainer.evaluation.stage import EvaluationCell, expand_agents
 from trainer.evaluation.trials import make_task_key, plan_trials
 from trainer.job_process import run_job
 from trainer.jobs.job_folder import read_lines
-from trainer.jobs.queue import JobStore
 from trainer.recipe import dump_recipe, parse_recipe
 from trainer.results.rows import append_result, read_results, repair_last_line
 from trainer.results.tables import build_tables, render_csv, render_markdown
@@ -46,18 +44,6 @@ pytestmark = pytest.mark.medium
 CALCULATOR = WorkerSpec(name="calculator", kind="calculator", description="arithmetic")
 SOLVER = WorkerSpec(name="solver", kind="local_model", description="a model that no test here calls")
 KILLS, EPISODES = 12, 1000
-
-
-@pytest.fixture
-def store(tmp_path):
-    opened = open_store(find_home(str(tmp_path / "home")))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def jobs(store):
-    return JobStore(store.engine, store.home)
 
 
 @pytest.fixture

@@ -53,18 +53,6 @@ QUICK = parse_recipe("{name: quick, evaluate: {orchestrators: [oracle], source: 
 HOPELESS = parse_recipe("{name: hopeless, pool: nowhere, evaluate: {}}")
 
 
-@pytest.fixture
-def store(tmp_path):
-    opened = open_store(find_home(str(tmp_path / "home")))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def jobs(store):
-    return JobStore(store.engine, store.home)
-
-
 def environment(home: Path) -> dict[str, str]:
     return {**os.environ, "PODIUM_HOME": str(home), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
 

@@ -8,28 +8,13 @@ import time
 
 import pytest
 
-from orchestrator.traces.store import open_store
-from pool_registry.storage.data_folder import find_home
 from tests.trainer.support.nvidia import install_driver
 from trainer.job_process import run_job
 from trainer.jobs.gpus import VISIBLE, list_gpus, see_only
-from trainer.jobs.queue import JobStore
 from trainer.recipe import parse_recipe
 
 QUICK = parse_recipe("{name: quick, evaluate: {orchestrators: [oracle], source: forge, levels: [1], count: 1}}")
 TWO_GPUS = "0, 100\n1, 70000\n"
-
-
-@pytest.fixture
-def store(tmp_path):
-    opened = open_store(find_home(str(tmp_path / "home")))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def jobs(store):
-    return JobStore(store.engine, store.home)
 
 
 @pytest.fixture
