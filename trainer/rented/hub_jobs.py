@@ -38,6 +38,7 @@ class RentedMachine:
     title: str
     memory: str
     hourly: float
+    gpus: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,13 @@ class HubJobs:
         with explain_errors("the price list"):
             hardware = self.api.list_jobs_hardware()
         machines = [
-            RentedMachine(row.name, row.pretty_name, row.accelerator.vram if row.accelerator else row.ram, hourly)
+            RentedMachine(
+                row.name,
+                row.pretty_name,
+                row.accelerator.vram if row.accelerator else row.ram,
+                hourly,
+                int(row.accelerator.quantity) if row.accelerator else 0,
+            )
             for row in hardware
             if (hourly := hourly_price(row.unit_cost_usd, row.unit_label)) is not None
         ]

@@ -85,7 +85,12 @@ def plan_rental(recipe: Recipe, store: Store, jobs: JobStore, hub: HubJobs) -> R
     seconds = estimate_seconds(recipe, jobs.all())
     secrets = {secret.name: secret.reference for part in parts for secret in part.secrets}
     restricted = _is_restricted(recipe, hub)
-    problems = (*_find_problems(recipe, parts[0]), *_find_missing_secrets(secrets), *_find_short_time(recipe, seconds))
+    problems = (
+        *_find_problems(recipe, parts[0]),
+        *_find_missing_secrets(secrets),
+        *_find_short_time(recipe, seconds),
+        *_find_too_few_gpus(recipe, machine),
+    )
     return RentalPlan(
         machine=machine,
         max_hours=recipe.max_hours,
@@ -193,6 +198,13 @@ def _find_short_time(recipe: Recipe, seconds: float | None) -> Iterator[tuple[st
     """Yield that the machine would be given back before the job is done."""
     if seconds is not None and seconds >= recipe.max_hours * 3600:
         yield "max_hours", f"earlier jobs like it took {seconds / 3600:.1f} hours: allow more than that"
+
+
+def _find_too_few_gpus(recipe: Recipe, machine: RentedMachine) -> Iterator[tuple[str, str]]:
+    """Yield that the machine has fewer GPUs than the recipe has processes."""
+    if recipe.processes > max(1, machine.gpus):
+        count = f"{machine.gpus} GPU for {recipe.processes} processes"
+        yield "processes", f"{machine.title} has {count}: rent a larger one, or lower processes"
 
 
 def refuse_problems(plan: RentalPlan) -> None:

@@ -277,6 +277,7 @@ def test_no_credit_no_login_and_a_public_bucket_are_refused_with_what_to_do(hub,
         ("model: {base: 'starter:tiny', start: other-123abc@4}", "does not travel"),
         ("tasks: {source: 'file:tasks.jsonl'}", "does not travel"),
         ("pool: bare", "on the rented machine: the pool bare lacks"),
+        ("processes: 2", "Nvidia L4 x1 has 1 GPU for 2 processes: rent a larger one"),
     ],
 )
 def test_what_cannot_work_there_is_said_before_anything_is_sent(hub, store, jobs, changes, problem):
