@@ -23,7 +23,7 @@ from orchestrator.policies.registry import orchestrator_factory
 from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.starter import starter_pool
-from trainer.evaluation.trials import plan_trials, run_trials
+from trainer.evaluation.trials import LocalTrials, plan_trials, run_trials
 from trainer.results.rows import ResultRow
 from trainer.tasks import SUITES, list_train_families
 from trainer.tasks.task import Task
@@ -64,9 +64,10 @@ async def measure_one(name: str, tasks: list[Task], pool: LivePool) -> dict[str,
     """The figures of one orchestrator; a first task warms it up."""
     make = orchestrator_factory(name, pool, binding=BindingSettings(enabled=False))
     rows: list[ResultRow] = []
-    await run_trials(plan_trials(name, tasks[:1]), pool, lambda trial: make(None, trial.draw), lambda _: None)
+    runner = LocalTrials(pool, lambda trial: make(None, trial.draw))
+    await run_trials(plan_trials(name, tasks[:1]), runner, lambda _: None)
     started = time.perf_counter()
-    await run_trials(plan_trials(name, tasks), pool, lambda trial: make(None, trial.draw), rows.append, concurrency=1)
+    await run_trials(plan_trials(name, tasks), runner, rows.append, concurrency=1)
     wall = time.perf_counter() - started
     tokens = sum(row.tokens_out for row in rows)
     return {

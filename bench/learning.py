@@ -34,7 +34,7 @@ from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import choose_home
-from trainer.evaluation.trials import Trial, plan_trials, run_trials
+from trainer.evaluation.trials import LocalTrials, Trial, plan_trials, run_trials
 from trainer.results.rows import ResultRow
 from trainer.results.statistics import bootstrap_mean
 from trainer.results.summary import summarize
@@ -128,7 +128,7 @@ async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int,
         return LearningPolicy(name, pool, generator, chat, episode_format, binding)
 
     try:
-        await run_trials(plan_trials(name, tasks), pool, make, rows.append, concurrency=concurrency)
+        await run_trials(plan_trials(name, tasks), LocalTrials(pool, make), rows.append, concurrency=concurrency)
     finally:
         generator.close()
     return rows

@@ -141,6 +141,20 @@ def stays_because(spec: WorkerSpec, with_trainer: bool = False) -> str:
     return next(filter(None, reasons), "")
 
 
+def find_loopback_host(spec: WorkerSpec) -> str:
+    """The host of an address in a worker's configuration that means the machine which calls it; "" for none."""
+    specs = (spec, *_inner_workers(spec))
+    hosts = (urlsplit(url).hostname or "" for one in specs for url in _addresses(load_config(one)))
+    return next((host for host in hosts if _is_loopback(host)), "")
+
+
+def _is_loopback(host: str) -> bool:
+    address = literal_address(host)
+    if address is not None:
+        return address.is_loopback or address.is_unspecified
+    return host.rstrip(".").rpartition(".")[2] == "localhost"
+
+
 def _inner_workers(spec: WorkerSpec) -> tuple[WorkerSpec, ...]:
     return kind_of(spec).load().inner_workers(load_config(spec))
 

@@ -18,7 +18,7 @@ from trainer.cli import practice
 from trainer.cli.jobs import add_job_commands, start_job
 from trainer.cli.options import HomeOption, JsonOption, open_data_folder
 from trainer.cli.table_help import FAMILY_NAMES, POLICY_NAMES, TASK_SOURCES, TableHelp
-from trainer.errors import TrainerError, UnknownTask
+from trainer.errors import InvalidRecipe, TrainerError, UnknownTask
 from trainer.recipe import load_recipe
 from trainer.tasks import SUITES, find_task, get_suite
 from trainer.tasks.task import Task
@@ -123,6 +123,9 @@ def evaluate(
         bool,
         typer.Option(help="Call another pool's workers by their descriptions where a checkpoint learnt one pool."),
     ] = True,
+    where: Annotated[
+        str, typer.Option("--on", help="Of a RECIPE: where it runs, here or ray://HOST:PORT, a Ray cluster.")
+    ] = "",
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
@@ -133,8 +136,11 @@ def evaluate(
     from trainer.cli.terminal_tables import evaluation_text, print_rich
 
     if recipe is not None:
-        start_job(load_recipe(recipe).with_only("evaluate"), detach=False, home=home)
+        evaluation = load_recipe(recipe).with_only("evaluate")
+        start_job(evaluation.with_place(where) if where else evaluation, detach=False, home=home)
         return
+    if where:
+        raise InvalidRecipe([("where", "only a recipe runs elsewhere: give a RECIPE with an evaluate section")])
     if orchestrator is None:
         raise UnknownTask("say what to evaluate: --orchestrator NAME, or a RECIPE with an evaluate stage")
     choose_home(home)  # a pool's own tasks lie in the data folder

@@ -29,7 +29,7 @@ from orchestrator.prompt import PromptStyle
 from pool_registry.kinds import PLAIN_WORDS
 from pool_registry.worker import NAME_PATTERN
 from trainer.errors import InvalidRecipe
-from trainer.job_place import HERE, JobPlace, PlaceText, parse_place
+from trainer.job_place import HERE, JobPlace, PlaceText, UnpaidPlaceText, parse_place
 from trainer.tasks.pool_settings import PoolSettings
 from trainer.tasks.task_conditions import CONDITIONS, CONDITIONS_TEXT
 
@@ -150,7 +150,20 @@ class DemonstrationSettings(RecipeSection):
     )
     starred: bool = Field(default=True, description="Also the starred traces on this pool.")
     file: str = Field(default="", description="Also trajectories from a JSONL file.")
-    concurrency: int = Field(default=16, ge=1, le=512, description="Episodes at a time.")
+    concurrency: int = Field(default=16, ge=1, le=512, description="Episodes at a time, on each node of a cluster.")
+    where: UnpaidPlaceText = Field(
+        default=str(HERE),
+        description="Where trajectories are sampled. here: where the job runs. ray://HOST:PORT: on a Ray cluster.",
+        examples=["here", "ray://10.0.0.5:10001"],
+    )
+
+    @model_serializer(mode="wrap")
+    def _leave_out_newer_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Recipes whose demonstrations are made where the job runs are written as before `where` came."""
+        document: dict[str, Any] = serialize(self)
+        if self.where == str(HERE):
+            del document["where"]
+        return document
 
 
 class OptimizerSettings(RecipeSection):
@@ -383,7 +396,7 @@ class EvaluateSettings(RecipeSection):
     max_rounds: int | None = Field(
         default=None, ge=1, le=64, description="Turns per episode; empty for those of GRPO, or the pool's limit."
     )
-    concurrency: int = Field(default=32, ge=1, le=256, description="Episodes at a time.")
+    concurrency: int = Field(default=32, ge=1, le=256, description="Episodes at a time, on each node of a cluster.")
     binding: bool = Field(
         default=True,
         description="Whether a checkpoint that learnt one pool calls another's workers by their descriptions. Without, "
@@ -423,8 +436,9 @@ class Recipe(RecipeSection):
     )
     where: PlaceText = Field(
         default=str(HERE),
-        description="here: this machine. hf:FLAVOR: one that Hugging Face Jobs rents out by the minute.",
-        examples=["here", "hf:l4x1", "hf:a100-large"],
+        description="here: this machine. hf:FLAVOR: one that Hugging Face Jobs rents out by the minute. "
+        "ray://HOST:PORT: the episodes of an evaluation run on a Ray cluster.",
+        examples=["here", "hf:l4x1", "hf:a100-large", "ray://10.0.0.5:10001"],
     )
     max_hours: float = Field(
         default=6.0,
@@ -509,8 +523,10 @@ class Recipe(RecipeSection):
         document: dict[str, Any] = serialize(self)
         if self.pools is None:
             del document["pools"]
+        if self.place.is_here:
+            del document["where"]
         if not self.place.is_rented:
-            del document["where"], document["max_hours"]
+            del document["max_hours"]
         if self.processes == 1:
             del document["processes"]
         return document

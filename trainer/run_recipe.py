@@ -20,9 +20,12 @@ from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.language_models.model_files import TINY
 from pool_registry.pool import Pool
 from pool_registry.starter import seed_starter
+from trainer.cluster.preflight import refuse_cluster_problems
 from trainer.errors import TrainingFailed, UnknownTask
+from trainer.job_place import HERE, parse_place
 from trainer.jobs.job_folder import JobFolder
 from trainer.recipe import EvaluateSettings, ModelSettings, Recipe, TaskSettings
+from trainer.results.rows import read_results
 from trainer.results.statistics import mean
 from trainer.tasks.practice.stored import make_missing_tasks
 from trainer.tasks.registry import open_source
@@ -30,7 +33,9 @@ from trainer.tasks.task import Task
 from trainer.tasks.task_conditions import apply_condition_to_tasks
 
 if TYPE_CHECKING:
+    from trainer.evaluation.stage import TrialPlace
     from trainer.learner.load_and_save import TrainingContext
+    from trainer.sft.collect import TrajectoryPlace
 
 log = logging.getLogger(__name__)
 MAX_TASK_POOLS = 64  # of those that tasks bring, as a source of distractors
@@ -43,6 +48,7 @@ def run_recipe(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, 
     Raises TrainingFailed, InvalidRecipe, WorkerFault, UnknownOrchestrator or StorageError; each message says what to
     do next.
     """
+    refuse_cluster_problems(recipe, [pool])
     expect_many_episodes()
     checkpoint = job_folder.find_intact_checkpoint()
     job_folder.truncate_after(checkpoint[0] if checkpoint else 0)
@@ -89,7 +95,9 @@ def _open_training(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFold
         live = runner.run(_open_pool(pool))
         try:
             others = load_distractor_pools(recipe, store, tasks)
-            yield TrainingContext(recipe, tasks, live, store, job_folder, runner, measure_checkpoint, others)
+            yield TrainingContext(
+                recipe, tasks, live, store, job_folder, runner, measure_checkpoint, others, open_teacher
+            )
         finally:
             runner.run(live.close())
 
@@ -144,9 +152,40 @@ def _evaluate(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, o
     names = choose_orchestrators(settings, recipe.model, job_folder)
     others = load_distractor_pools(recipe, store, [])
     step = newest[0] if newest else 0
-    stage = EvaluationStage(settings, names, pool, store, job_folder, step, recipe.pools, others)
-    with asyncio.Runner() as runner:
-        return runner.run(stage.run(lambda episodes: on_stage("evaluate", episodes)))
+    with _open_trial_place(recipe, settings, names, [pool, *others], job_folder) as place:
+        stage = EvaluationStage(settings, names, pool, store, job_folder, step, recipe.pools, others, place)
+        with asyncio.Runner() as runner:
+            return runner.run(stage.run(lambda episodes: on_stage("evaluate", episodes)))
+
+
+@contextmanager
+def _open_trial_place(
+    recipe: Recipe, settings: EvaluateSettings, names: Sequence[str], pools: Sequence[Pool], job_folder: JobFolder
+) -> Iterator[TrialPlace | None]:
+    """Where the episodes of an evaluation run: None for this process. Raises TrainingFailed."""
+    if not recipe.place.is_cluster:
+        yield None
+        return
+    from trainer.cluster.episodes import open_cluster
+
+    spent = sum(row.cost for row in read_results(job_folder.results))
+    left = None if settings.max_cost is None else max(0.0, settings.max_cost - spent)
+    with open_cluster(recipe.place, pools, names, settings.concurrency, left) as episodes:
+        yield episodes
+
+
+@contextmanager
+def open_teacher(recipe: Recipe, pool: Pool, store: Store) -> Iterator[TrajectoryPlace | None]:
+    """Where the trajectories of a recipe's teacher are sampled: None for this process. Raises TrainingFailed."""
+    demonstrations = recipe.sft.demonstrations if recipe.sft else None
+    place = parse_place(demonstrations.where) if demonstrations else HERE
+    if demonstrations is None or not place.is_cluster:
+        yield None
+        return
+    from trainer.cluster.episodes import open_cluster
+
+    with open_cluster(place, [pool], [demonstrations.teacher], demonstrations.concurrency) as episodes:
+        yield episodes.open_teacher(pool, store)
 
 
 def choose_orchestrators(settings: EvaluateSettings, model: ModelSettings, job_folder: JobFolder) -> list[str]:

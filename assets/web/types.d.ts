@@ -542,7 +542,7 @@ export interface JobDocument {
   steps: number;
   message: string;
   code: string;
-  /** here, or the rented machine as hf:FLAVOR. */
+  /** here, the rented machine as hf:FLAVOR, or the cluster as ray://HOST:PORT. */
   where: string;
   created_at: string | null;
   started_at: string | null;
@@ -598,7 +598,7 @@ export interface JobLine {
   steps: number;
   message: string;
   code: string;
-  /** here, or the rented machine as hf:FLAVOR. */
+  /** here, the rented machine as hf:FLAVOR, or the cluster as ray://HOST:PORT. */
   where: string;
   created_at: string | null;
   started_at: string | null;
@@ -637,7 +637,7 @@ export interface JobView {
   steps: number;
   message: string;
   code: string;
-  /** here, or the rented machine as hf:FLAVOR. */
+  /** here, the rented machine as hf:FLAVOR, or the cluster as ray://HOST:PORT. */
   where: string;
   created_at: string | null;
   started_at: string | null;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sqlalchemy import Engine, delete
 from sqlmodel import Field, Session, SQLModel, col, select
@@ -22,6 +23,18 @@ class BindingEditRow(SQLModel, table=True):
     worker: str
 
 
+@dataclass(frozen=True, slots=True)
+class FrozenEdits:
+    """The choices as they were when they were read, for episodes on another machine. `choices` are by checkpoint and
+    hash of a pool's version."""
+
+    choices: Mapping[tuple[str, str], Mapping[str, str]]
+
+    def read(self, checkpoint: str, pool_hash: str) -> Mapping[str, str]:
+        """What was chosen: learnt worker -> worker at hand, or "" for none."""
+        return self.choices.get((checkpoint, pool_hash), {})
+
+
 class BindingEdits:
     """The choices for all checkpoints. They are named as `spell_checkpoint` does."""
 
@@ -35,6 +48,14 @@ class BindingEdits:
         )
         with Session(self._engine) as session:
             return {row.learnt: row.worker for row in session.exec(query.order_by(col(BindingEditRow.learnt)))}
+
+    def freeze(self) -> FrozenEdits:
+        """All choices as they are now."""
+        choices: dict[tuple[str, str], dict[str, str]] = {}
+        with Session(self._engine) as session:
+            for row in session.exec(select(BindingEditRow).order_by(col(BindingEditRow.learnt))):
+                choices.setdefault((row.checkpoint, row.pool_hash), {})[row.learnt] = row.worker
+        return FrozenEdits(choices)
 
     def choose(self, checkpoint: str, pool_hash: str, learnt: str, worker: str) -> None:
         """Store a choice; it replaces an earlier one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from studio.access.roles import UserRole, current_rights
+from trainer.cluster.preflight import list_clusters
 from trainer.recipe import Recipe
 
 FILE_SOURCE = "file:"
@@ -29,6 +30,8 @@ def _list_reaches(recipe: Recipe) -> Iterator[tuple[str, str]]:
     """What a recipe reaches of this machine, as (key, what it does)."""
     if recipe.place.is_rented:
         yield "where", "rents a machine with this studio's login"
+    for place in list_clusters(recipe):
+        yield "where", f"runs episodes on {place}"
     for source in recipe.list_sources():
         yield from (("tasks.source", f"reads {part}") for part in _list_files(source))
     if not recipe.model.base.startswith(OWN_MODELS):

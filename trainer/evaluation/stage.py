@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from orchestrator.binding.bind_workers import BY_DESCRIPTION, BindingSettings
 from orchestrator.errors import UnknownOrchestrator
@@ -22,10 +23,19 @@ from pool_registry.actions import Usage
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.calls.spending import Spending, charge_calls_to
 from pool_registry.kinds import kind_of
-from pool_registry.pool import Pool
+from pool_registry.pool import Limits, Pool
 from trainer.errors import SpendCapReached, TrainingFailed
 from trainer.evaluation.frozen_past import FrozenPast, freeze_past
-from trainer.evaluation.trials import MakeForTrial, Trial, check_orchestrators, make_by_name, plan_trials, run_trials
+from trainer.evaluation.trials import (
+    LocalTrials,
+    MakeForTrial,
+    Trial,
+    TrialRunner,
+    check_orchestrators,
+    make_by_name,
+    plan_trials,
+    run_trials,
+)
 from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.recipe import EvaluateSettings
 from trainer.results.rows import ResultRow, Slot, append_result, read_results, repair_last_line
@@ -118,10 +128,30 @@ class EvaluationCell:
         return str(replace(parsed, worker=self.renaming.get(parsed.worker, parsed.worker)))
 
 
+class TrialPlace(Protocol):
+    """Where the episodes of an evaluation run. `nodes` machines share them."""
+
+    @property
+    def nodes(self) -> int: ...
+
+    def open_cell(self, cell: EvaluationCell, limits: Limits, store: Store) -> TrialRunner:
+        """What runs the trials of a cell. Their traces go to `store`."""
+
+
+class ThisProcess:
+    """Runs episodes in this process."""
+
+    nodes = 1
+
+    def open_cell(self, cell: EvaluationCell, limits: Limits, store: Store) -> TrialRunner:
+        return LocalTrials(cell.pool, cell.maker(), store.traces, store.traces.flush, limits)
+
+
 class EvaluationStage:
     """Runs the stage. `names` are the orchestrators, `step` is the last step of training before it (0 without).
 
-    `variation` says how the condition `varied` draws pools, with distractors from `others`.
+    `variation` says how the condition `varied` draws pools, with distractors from `others`. `place` says where the
+    episodes run; without it, in this process.
     """
 
     def __init__(
@@ -134,7 +164,9 @@ class EvaluationStage:
         step: int = 0,
         variation: PoolSettings | None = None,
         others: Sequence[Pool] = (),
+        place: TrialPlace | None = None,
     ) -> None:
+        self._place = place or ThisProcess()
         self._variation, self._others = variation, others
         self._settings = settings
         self._names, self._pool = expand_agents(names, pool), pool
@@ -224,13 +256,9 @@ class EvaluationStage:
         with charge_calls_to(self._spending):
             complete = await run_trials(
                 missing,
-                cell.pool,
-                cell.maker(),
+                self._place.open_cell(cell, self._limits, self._store),
                 lambda row: self._keep(row, cell, pace),
-                sink=self._store.traces,
-                settle=self._store.traces.flush,
-                limits=self._limits,
-                concurrency=self._settings.concurrency,
+                concurrency=self._settings.concurrency * self._place.nodes,
                 proceed=lambda running: not self._job_folder.stop_requested and self._can_afford(cell, running + 1),
             )
         complete = complete and not self._spending.refused

@@ -85,7 +85,7 @@ async def evaluate_orchestrator(
     make = make or make_by_name(pool)
     await check_orchestrators(trials, make, pool)
     rows: list[ResultRow] = []
-    await run_trials(trials, pool, make, rows.append, sink=sink, concurrency=concurrency, limits=limits)
+    await run_trials(trials, LocalTrials(pool, make, sink, limits=limits), rows.append, concurrency=concurrency)
     order = {trial.slot: position for position, trial in enumerate(trials)}
     return summarize(orchestrator, sorted(rows, key=lambda row: order[row.slot]), condition)
 
@@ -194,51 +194,77 @@ async def _make_on_its_pool(trial: Trial, make: MakeForTrial, pools: TaskPools) 
         return make(trial) if trial.task.pool is None else make(trial, pool)
 
 
+class TrialRunner(Protocol):
+    """Runs and grades trials, wherever their episodes run."""
+
+    async def run(self, trial: Trial) -> ResultRow | None:
+        """The row of a trial whose trace is on disk; None where its episode was not judged."""
+
+    async def close(self) -> None:
+        """Release what the trials needed."""
+
+
+class LocalTrials:
+    """Runs trials in this process, on an open pool. `limits` replaces the pool's; `settle` runs in a thread and waits
+    until the trace is on disk."""
+
+    def __init__(
+        self,
+        pool: LivePool,
+        make: MakeForTrial,
+        sink: Sink | None = None,
+        settle: Callable[[], None] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._pool, self._make, self._settle, self._limits = pool, make, settle, limits
+        self._sink = sink or NoSink()
+        self._pools = TaskPools(pool, self._sink)
+        self._same_work = identify_work(pool.pool)
+
+    async def run(self, trial: Trial) -> ResultRow | None:
+        if trial.task.pool is None:
+            episode = await run_task(trial.task, self._make(trial), self._pool, self._sink, self._limits)
+            return await self._settle_row(trial, episode, self._same_work)
+        async with self._pools.open(trial.task) as own:
+            # The limits are those of the experiment, whatever the pool that a task brings says.
+            limits = self._limits or self._pool.pool.limits
+            orchestrator = self._make(trial, own)
+            episode = await run_task(trial.task, orchestrator, own, self._sink, limits, grader=self._pool)
+        return await self._settle_row(trial, episode, identify_work(trial.task.pool))
+
+    async def _settle_row(self, trial: Trial, episode: Episode, same_work: WorkKey) -> ResultRow | None:
+        if episode.graded is None:  # not judged: no result, and a job that goes on runs it again
+            return None
+        if self._settle is not None:
+            await asyncio.to_thread(self._settle)
+        return build_result_row(trial, episode, same_work)
+
+    async def close(self) -> None:
+        await self._pools.close()
+
+
 async def run_trials(
     trials: Iterable[Trial],
-    pool: LivePool,
-    make: MakeForTrial,
+    runner: TrialRunner,
     keep: Callable[[ResultRow], None],
     *,
-    sink: Sink | None = None,
-    settle: Callable[[], None] | None = None,
-    limits: Limits | None = None,
     concurrency: int = 8,
     proceed: Callable[[int], bool] = lambda _: True,
 ) -> bool:
-    """Run and grade trials, at most `concurrency` at a time. Returns whether every one was run.
+    """Run and grade trials, at most `concurrency` at a time, and close the runner. Returns whether every one was run.
 
-    `keep` is given a row when its episode has ended and been judged and `settle` has returned; `settle` runs in a
-    thread and waits until the trace is on disk. `proceed` is called before each trial with the number of running ones:
-    on False no new trial starts until a running one has ended and `proceed` is called again.
+    `keep` is given a row when its episode has ended and been judged and its trace is on disk. `proceed` is called
+    before each trial with the number of running ones: on False no new trial starts until a running one has ended and
+    `proceed` is called again.
     """
     waiting = deque(trials)
-    sink = sink or NoSink()
-    pools = TaskPools(pool, sink)
-    same_work = identify_work(pool.pool)
     running = 0
-
-    async def run_trial(trial: Trial) -> ResultRow | None:
-        if trial.task.pool is None:
-            episode = await run_task(trial.task, make(trial), pool, sink, limits)
-            return await settle_row(trial, episode, same_work)
-        async with pools.open(trial.task) as own:
-            # The limits are those of the experiment, whatever the pool that a task brings says.
-            episode = await run_task(trial.task, make(trial, own), own, sink, limits or pool.pool.limits, grader=pool)
-        return await settle_row(trial, episode, identify_work(trial.task.pool))
-
-    async def settle_row(trial: Trial, episode: Episode, same_work: WorkKey) -> ResultRow | None:
-        if episode.graded is None:  # not judged: no result, and a job that goes on runs it again
-            return None
-        if settle is not None:
-            await asyncio.to_thread(settle)
-        return build_result_row(trial, episode, same_work)
 
     async def lane() -> None:
         nonlocal running
         while waiting and proceed(running):
             trial, running = waiting.popleft(), running + 1
-            row = await run_trial(trial)
+            row = await runner.run(trial)
             running -= 1
             if row is not None:
                 keep(row)
@@ -251,7 +277,7 @@ async def run_trials(
         for task in lanes:
             task.cancel()
         await asyncio.gather(*lanes, return_exceptions=True)
-        await pools.close()
+        await runner.close()
 
 
 async def run_task(

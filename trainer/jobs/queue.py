@@ -10,6 +10,7 @@ submitted is started by the submitting process.
     queued -> running -> done | failed | stopped        running -> stopping -> stopped
     stopped, failed -> queued (resume)
 
+A job on a cluster runs beside the one that runs here: its process hands out episodes and keeps what comes back.
 The process of a job that runs on a rented machine only follows it, beside the one that runs here. When it is killed the
 job goes on there: it is queued, and another process follows it.
 """
@@ -195,7 +196,7 @@ class JobStore:
         with self._lock_jobs() as session:
             row = self._row(session, job)
             taken = [other.own_gpus for other in self._list_running(session)]
-            own = () if row.place.is_rented else choose_gpus(row.processes, gpus, taken)
+            own = choose_gpus(row.processes, gpus, taken) if row.place.is_here else ()
             if own is None or row.state != "queued":
                 return False
             row.state, row.owner, row.gpus = "running", this_process(), ",".join(own)
@@ -265,13 +266,13 @@ class JobStore:
         return self._start(row) if row and self.find_blocking(row) is None else None
 
     def start(self, job: str) -> bool:
-        """Start a queued job that may start now: the oldest of this machine's, or any on a rented one. Returns whether
+        """Start a queued job that may start now: the oldest of this machine's, or any other one. Returns whether
         it starts."""
         row = self.get(job)
-        return (self._start(row) if row.place.is_rented else self.start_next()) == job
+        return (self.start_next() if row.place.is_here else self._start(row)) == job
 
     def start_rented(self) -> None:
-        """Start every queued job of a rented machine, such as one whose process ended before it had claimed it."""
+        """Start every queued job that runs elsewhere, such as one whose process ended before it had claimed it."""
         with Session(self._engine) as session:
             waiting = select(JobRow).where(JobRow.state == "queued", JobRow.where != str(HERE))
             rows = session.exec(waiting).all()

@@ -10,6 +10,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,6 +36,8 @@ from trainer.tasks.task_pools import VaryTask
 log = logging.getLogger(__name__)
 # (context, model, tokenizer, number of tasks) -> figures on validation tasks
 MeasureCheckpoint = Callable[["TrainingContext", Any, Any, int], Mapping[str, float]]
+# (recipe, pool, store) -> where its teacher's trajectories are sampled (sft/collect.py); None for this process
+OpenTeacher = Callable[[Recipe, Pool, Store], AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class TrainingContext:
     runner: asyncio.Runner
     check: MeasureCheckpoint | None = None
     others: Sequence[Pool] = ()  # pools whose workers may be distractors
+    open_teacher: OpenTeacher = lambda *_: nullcontext()
 
     def make_vary(self, seed: int) -> VaryTask:
         """The function that draws the pool of each task as the recipe says."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
+from typing import Protocol
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import Orchestrator, Sink
@@ -29,8 +30,63 @@ from trainer.tasks.task_pools import TaskPools, VaryTask, keep_task
 Progress = Callable[[int, int], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """One trajectory to sample. `draw` says how a model writes it; None is as the model is configured."""
+
+    task: Task
+    teacher: str
+    fault: Fault | None = None
+    draw: Draw | None = None
+
+
+class TrajectoryPlace(Protocol):
+    """Where trajectories are sampled. `nodes` machines share them."""
+
+    @property
+    def nodes(self) -> int: ...
+
+    async def sample(self, trajectory: Trajectory) -> Episode:
+        """Sample a trajectory and return its graded episode. Its trace is recorded."""
+
+    async def close(self) -> None:
+        """Release what sampling needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTeacher:
+    """Samples trajectories in this process."""
+
+    pools: TaskPools
+    sink: Sink
+    nodes: int = 1
+
+    async def sample(self, trajectory: Trajectory) -> Episode:
+        return await run_trajectory(trajectory, self.pools, self.sink)
+
+    async def close(self) -> None:
+        await self.pools.close()
+
+
+async def run_trajectory(trajectory: Trajectory, pools: TaskPools, sink: Sink) -> Episode:
+    """Sample a trajectory on its task's pool and grade it. Raises InvalidPool and UnknownOrchestrator."""
+    async with pools.open(trajectory.task) as pool:
+        fault = trajectory.fault
+        teacher = _make_teacher(trajectory, pool)
+        failing = FaultyPool(pool, fault) if fault is not None else pool
+        return await run_task(trajectory.task, teacher, failing, sink, grader=pools.home)
+
+
+def _make_teacher(trajectory: Trajectory, pool: LivePool) -> Orchestrator:
+    task = trajectory.task
+    if trajectory.teacher == "oracle" and task.oracle_turn is not None:
+        return RecoveringTeacher(task.oracle_turn, trajectory.fault, list(task.workers))
+    return make_orchestrator(trajectory.teacher, pool, task.oracle_turn, trajectory.draw)
+
+
 class DemonstrationCollector:
-    """Samples trajectories of a teacher and keeps one per task."""
+    """Samples trajectories of a teacher and keeps one per task. `place` says where they are sampled; without it, in
+    this process."""
 
     def __init__(
         self,
@@ -41,12 +97,13 @@ class DemonstrationCollector:
         seed: int,
         rounds: int | None = None,
         vary: VaryTask = keep_task,
+        place: TrajectoryPlace | None = None,
     ) -> None:
         self._settings = settings
         self._model = model
         self._hints = model.count_hints()
         self._pools = TaskPools(pool, sink, vary)
-        self._sink = sink
+        self._place = place or LocalTeacher(self._pools, sink)
         self._seed = seed
         self._random = Random(seed)  # noqa: S311
         self._rounds = rounds or pool.pool.limits.max_rounds
@@ -62,7 +119,7 @@ class DemonstrationCollector:
 
         Every task runs on its own pool, where it has one.
         """
-        slots = asyncio.Semaphore(self._settings.concurrency)
+        slots = asyncio.Semaphore(self._settings.concurrency * self._place.nodes)
         plans = [[self._draw_fault(task) for _ in range(self._settings.samples)] for task in tasks]
         kept: list[Demonstration | None] = [None] * len(tasks)
         done = 0
@@ -73,7 +130,7 @@ class DemonstrationCollector:
                 task = self._pools.vary(tasks[index])
                 faults = [_move_fault(fault, tasks[index], task) for fault in plans[index]]
                 async with self._pools.open(task) as pool:
-                    episodes = [await self._sample(task, pool, *drawn) for drawn in enumerate(faults)]
+                    episodes = [await self._sample(task, *drawn) for drawn in enumerate(faults)]
             kept[index] = self._keep(episodes, pool)
             done += 1
             progress(done, len(tasks))
@@ -83,6 +140,7 @@ class DemonstrationCollector:
                 for index in range(len(tasks)):
                     group.create_task(collect_one(index))
         finally:
+            await self._place.close()
             await self._pools.close()
         return [demonstration for demonstration in kept if demonstration is not None]
 
@@ -97,16 +155,10 @@ class DemonstrationCollector:
             kinds += [Fault(worker, slip="bad_arguments"), Fault(worker, slip="wrong_worker")]
         return self._random.choice(kinds)
 
-    async def _sample(self, task: Task, pool: LivePool, number: int, fault: Fault | None) -> Episode:
-        failing = FaultyPool(pool, fault) if fault is not None else pool
-        teacher = self._teacher(task, pool, number, fault)
+    async def _sample(self, task: Task, number: int, fault: Fault | None) -> Episode:
         self.tried += 1
-        return await run_task(task, teacher, failing, self._sink, grader=self._pools.home)
-
-    def _teacher(self, task: Task, pool: LivePool, number: int, fault: Fault | None) -> Orchestrator:
-        if self._settings.teacher == "oracle" and task.oracle_turn is not None:
-            return RecoveringTeacher(task.oracle_turn, fault, list(task.workers))
-        return make_orchestrator(self._settings.teacher, pool, task.oracle_turn, self._draw_of(task, number))
+        trajectory = Trajectory(task, self._settings.teacher, fault, self._draw_of(task, number))
+        return await self._place.sample(trajectory)
 
     def _draw_of(self, task: Task, number: int) -> Draw | None:
         """How a model writes one of several trajectories; a single one is written as the model is configured."""

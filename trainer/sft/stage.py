@@ -157,10 +157,11 @@ def _sample_teacher(training: TrainingContext, options: DemonstrationSettings, s
     """One demonstration of the teacher for each task that it solves; empty when the job was asked to stop."""
     recipe, pool, job_folder = training.recipe, training.pool, training.job_folder
     rounds = pool.pool.limits.max_rounds
-    collector = DemonstrationCollector(
-        options, recipe.model, pool, training.store.traces, seed, rounds, training.make_vary(seed)
-    )
-    rows = training.runner.run(_collect(collector, training.tasks, job_folder))
+    with training.open_teacher(recipe, pool.pool, training.store) as place:
+        collector = DemonstrationCollector(
+            options, recipe.model, pool, training.store.traces, seed, rounds, training.make_vary(seed), place
+        )
+        rows = training.runner.run(_collect(collector, training.tasks, job_folder))
     if not job_folder.stop_requested:
         log.info(
             "%d tasks, %d trajectories, %d tasks solved, %d kept with a recovery",

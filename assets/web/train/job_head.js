@@ -4,6 +4,7 @@ import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { needs } from "../lib/rights.js";
 import { DOING, about, bytes, moment, runLink, sentence } from "./formats.js";
+import { HERE, isRented } from "./places.js";
 
 const PACES = { demonstrations: "A demonstration", evaluate: "An episode" };
 const STATES = { queued: "Queued", running: "Running", stopping: "Stopping", stopped: "Stopped", failed: "Failed", done: "Done" };
@@ -53,10 +54,10 @@ export class JobHead {
       node.addEventListener("click", command);
       actions.append(node);
     };
-    if (state.can_stop) add("train/stop", state.state === "queued" ? "Take out of the queue" : state.where === "here" ? "Stop and save" : "Give the machine back", ACTIONS.stop, () => this.view.act({
+    if (state.can_stop) add("train/stop", state.state === "queued" ? "Take out of the queue" : isRented(state.where) ? "Give the machine back" : "Stop and save", ACTIONS.stop, () => this.view.act({
       action: "stop", job: state.id,
     }));
-    const [request, resume] = state.where === "here" ? ["train/resume", "Resume"] : ["train/rent", "Rent again and resume"];
+    const [request, resume] = isRented(state.where) ? ["train/rent", "Rent again and resume"] : ["train/resume", "Resume"];
     if (state.resumable) add(request, resume, ACTIONS.again, () => this.view.command({ action: "resume", job: state.id }), "page-primary");
     const best = state.checkpoints.find((checkpoint) => checkpoint.best) || state.checkpoints[0];
     if (best) {
@@ -104,7 +105,7 @@ export class JobHead {
     const { state } = this;
     const { place, memory } = state;
     const now = (key) => this.view.curves.columns.last(key);
-    const facts = state.where === "here" ? [] : [["Runs on", state.where, "where"]];
+    const facts = state.where === HERE ? [] : [["Runs on", state.where, "where"]];
     facts.push([state.ended_at ? "Ran for" : "Running for", place.elapsed_s === null ? "–" : about(place.elapsed_s), "elapsed"]);
     if (state.state === "running") facts.push([
       `${DOING[place.stage] || "Stage"} ends in`, place.eta_s === null ? "not known yet" : `about ${about(place.eta_s)}`, "eta",

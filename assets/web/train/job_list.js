@@ -3,6 +3,7 @@
 import { button } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
 import { STAGES, about } from "./formats.js";
+import { HERE } from "./places.js";
 
 export class JobList {
   /** `open(job)` shows one of them, `openTrash()` those that were deleted. */
@@ -52,7 +53,7 @@ function jobLine(job, shown, work) {
   const when = active
     ? `${STAGES[job.stage] || "starting"}, for ${about(passed)}`
     : `${job.kind.replaceAll("+", ", ")} · ${passed < 60 ? "just now" : `${about(passed)} ago`}`;
-  const place = job.where === "here" ? "" : ` · on ${job.where}`;
+  const place = job.where === HERE ? "" : ` · on ${job.where}`;
   link.append(line, el("span.train-job-about", {}, `${when}${place}`));
   if (active) {
     const fill = el("i");

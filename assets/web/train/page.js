@@ -12,6 +12,7 @@ import { JobList } from "./job_list.js";
 import { RecipeEditor } from "./recipe_editor.js";
 import { StartCard } from "./start_card.js";
 import { TasksPanel } from "../tasks/panel.js";
+import { HERE, isRented } from "./places.js";
 
 const CHECK_MS = 350;
 const JOBS_MS = 4000;
@@ -137,9 +138,9 @@ class TrainPage {
     this.editor.take(reply, typedIn);
     this.card.draw();
     this.tasks.show(this.recipe, this.pools);
-    const rents = this.recipe.where && this.recipe.where !== "here";
-    this.fit.root.hidden = Boolean(rents); // it estimates for this machine
-    if (this.checked && !rents) this.fit.estimate(this.recipe, this.missing);
+    const elsewhere = (this.recipe.where || HERE) !== HERE;
+    this.fit.root.hidden = elsewhere; // it estimates for this machine
+    if (this.checked && !elsewhere) this.fit.estimate(this.recipe, this.missing);
   }
 
   refuse(problems) {
@@ -191,7 +192,7 @@ class TrainPage {
       if (first) this.reveal(first);
       return;
     }
-    const rents = this.recipe.where && this.recipe.where !== "here";
+    const rents = isRented(this.recipe.where);
     if (!rents && this.fit.tooLarge && !(await this.card.confirm(this.fit.tooLarge))) return;
     this.sending = true;
     this.card.drawButton();

@@ -6,9 +6,11 @@ import { ACTIONS } from "../lib/icons.js";
 import { plain } from "../lib/reply.js";
 import { needs } from "../lib/rights.js";
 import { STAGES } from "./formats.js";
+import { HERE, isCluster, isRented } from "./places.js";
 
-const HERE = "here";
 const RENT = "rent"; // an option that stands for those that have not been asked for
+const CLUSTER = "cluster"; // an option whose address a person has not written yet
+const ADDRESS = "ray://10.0.0.5:10001";
 
 const TINY = "The tiny model knows only the starter pool, by heart: it plans ledger, atlas, forge and itinerary tasks and nothing else. It cannot read another pool, chat, or answer from knowledge; for that choose starter:smollm2 or a model of the hub.";
 
@@ -16,6 +18,7 @@ export class StartCard {
   /** Draws what the `page` knows of its recipe; commands go to it. */
   constructor(page) {
     this.page = page;
+    this.writesAddress = false;
     this.root = el("section.train-card.train-start", { "aria-label": "New job" });
   }
 
@@ -28,6 +31,9 @@ export class StartCard {
     this.place = el("select.page-select.train-preset", { id: "train-place" });
     this.place.addEventListener("change", () => this.choosePlace(this.place.value));
     const place = el("label.train-place", { for: "train-place" }, el("span", {}, "Runs on"), this.place);
+    this.address = el("input.page-field.train-address", { type: "text", id: "train-address", placeholder: ADDRESS, spellcheck: "false", autocapitalize: "none" });
+    this.address.addEventListener("change", () => this.setPlace(this.address.value.trim() || HERE));
+    this.addressLine = el("label.train-place", { for: "train-address" }, el("span", {}, "Address of the Ray cluster"), this.address);
     this.edit = el("button.page-button.train-edit", { type: "button" }, icon(ACTIONS.pencil), "Edit the recipe");
     this.edit.addEventListener("click", () => page.go({ new: "1" }));
     this.needs = el("div.train-needs", { id: "train-needs" });
@@ -36,7 +42,7 @@ export class StartCard {
     this.terminal = el("details.train-terminal");
     this.tiny = el("p.train-honest", {}, TINY);
     this.root.replaceChildren(
-      el("h2", {}, "New job"), picker, this.about, place, this.edit, page.fit.root, this.tiny, this.needs, this.button, this.terminal,
+      el("h2", {}, "New job"), picker, this.about, place, this.addressLine, this.edit, page.fit.root, this.tiny, this.needs, this.button, this.terminal,
     );
   }
 
@@ -74,18 +80,35 @@ export class StartCard {
 
   drawPlace() {
     const where = this.page.recipe.where || HERE;
-    const rented = this.rented || (where === HERE ? [{ where: RENT, label: "A rented machine …" }] : [{ where, label: where }]);
+    const cluster = isCluster(where) ? { where, label: "A Ray cluster" } : { where: CLUSTER, label: "A Ray cluster …" };
+    const rented = this.rented || [isRented(where) ? { where, label: where } : { where: RENT, label: "A rented machine …" }];
     this.place.replaceChildren(
-      el("option", { value: HERE }, "This machine"), ...rented.map((option) => el("option", { value: option.where }, option.label)),
+      ...[{ where: HERE, label: "This machine" }, cluster, ...rented].map((option) => el("option", { value: option.where }, option.label)),
     );
-    this.place.value = where;
+    const writes = this.writesAddress && !isCluster(where);
+    this.place.value = writes ? CLUSTER : where;
+    this.addressLine.hidden = !writes && !isCluster(where);
+    if (document.activeElement !== this.address) this.address.value = isCluster(where) ? where : "";
+  }
+
+  /** Take another place, or keep the one before where it is none. */
+  async setPlace(where) {
+    const { page } = this;
+    this.writesAddress = false;
+    if (!(await page.replace({ action: "check", recipe: { ...page.recipe, where } }, page.preset))) this.drawPlace();
   }
 
   /** Run on another machine; those that can be rented are asked for when a person first wants one. */
   async choosePlace(where) {
     const { page } = this;
+    if (where === CLUSTER) {
+      this.writesAddress = true;
+      this.drawPlace();
+      this.address.focus();
+      return;
+    }
     if (where !== RENT) {
-      await page.replace({ action: "check", recipe: { ...page.recipe, where } }, page.preset);
+      await this.setPlace(where);
       return;
     }
     const reply = await page.ask({ action: "places" });
@@ -126,7 +149,7 @@ export class StartCard {
     const busy = page.busy?.length;
     const ready = page.checked && !blocked && !page.sending;
     this.button.setAttribute("aria-disabled", String(!ready));
-    const rents = page.recipe.where && page.recipe.where !== HERE;
+    const rents = isRented(page.recipe.where);
     needs(this.button, rents ? "train/rent" : "train/submit");
     const label = blocked ? `Cannot start: ${blocked} missing` : rents ? "See the price" : busy ? "Add to the queue" : "Start training";
     this.button.replaceChildren(icon(blocked ? ACTIONS.warn : ACTIONS.play), label);

@@ -164,7 +164,7 @@ class TrainCommands(PageCommands):
 
     def _resume(self, fields: Fields) -> PageReply:
         job = str(fields.get("job"))
-        if self.jobs.get(job).place.is_rented:
+        if not self.jobs.get(job).place.is_here:
             check_recipe(self.jobs.recipe(job))
         row = self.jobs.resume(job)
         now = self.jobs.start(row.id)

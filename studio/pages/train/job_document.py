@@ -174,13 +174,13 @@ def load_job_recipe(jobs: JobStore, job: str) -> Recipe | None:
 
 def _jobs_ahead(row: JobRow, jobs: JobStore) -> list[str]:
     """What a queued job waits for."""
-    if row.state != "queued" or row.place.is_rented:
+    if row.state != "queued" or not row.place.is_here:
         return []
     return [
         other.id
         for other in jobs.all()
         if other.id != row.id
-        and not other.place.is_rented
+        and other.place.is_here
         and (other.active or (other.state == "queued" and other.created_at < row.created_at))
     ]
 

@@ -17,8 +17,11 @@ from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.errors import PoolNotFound, WorkerFault
 from pool_registry.language_models.model_files import HUB, TINY, is_available, model_path
 from pool_registry.pool import Pool
+from pool_registry.secrets import list_references
 from pool_registry.starter import starter_pool
-from trainer.errors import TrainerError
+from trainer.cluster.connection import check_address
+from trainer.cluster.preflight import find_cluster_problems, list_clusters
+from trainer.errors import TrainerError, TrainingFailed
 from trainer.grpo.rewards import explain_missing_reward
 from trainer.jobs.gpus import list_gpus
 from trainer.learner.vllm_server import INSTALL_VLLM, is_installed
@@ -31,6 +34,7 @@ from trainer.tasks.teachers import EXPLAIN_NO_PLANS
 
 SAMPLE = 200  # tasks that are looked at
 SPARE_BYTES = 1_000_000_000
+ANSWER_S = 2.0  # for a cluster, while a person edits the recipe
 GB = 1_000_000_000
 
 
@@ -54,8 +58,26 @@ def find_gaps(recipe: Recipe, store: Store) -> list[LaunchGap]:
         *_pools_missing(recipe, store),
         *_teacher_missing(recipe, pool),
         *_files_missing(recipe),
-        *([] if recipe.place.is_rented else _machine_missing(recipe, store)),
+        *_cluster_missing(recipe, pool),
+        *(_machine_missing(recipe, store) if recipe.place.is_here else []),
     ]
+
+
+def _cluster_missing(recipe: Recipe, pool: Pool | None) -> Iterator[LaunchGap]:
+    """What cannot work on the recipe's cluster, and whether there is one."""
+    clusters = list_clusters(recipe)
+    for key, sentence in find_cluster_problems(recipe, [pool] if pool else []):
+        yield LaunchGap(key, _sentence(sentence))
+    for place in clusters:
+        try:
+            check_address(place, ANSWER_S)
+        except TrainingFailed as error:
+            yield LaunchGap("where", _sentence(error))
+    if clusters:
+        secrets = list_references([spec.config for spec in pool.enabled]) if pool else []
+        named = f" and the secrets {', '.join(secrets)}" if secrets else ""
+        sentence = f"Every node needs this version of Podium{named}. The nodes are asked before the first episode."
+        yield LaunchGap("where", sentence, blocks=False)
 
 
 def _machine_missing(recipe: Recipe, store: Store) -> Iterator[LaunchGap]:
@@ -253,6 +275,6 @@ def _there(base: str) -> bool:
         return False
 
 
-def _sentence(error: BaseException) -> str:
+def _sentence(error: BaseException | str) -> str:
     text = str(error)
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"

@@ -27,7 +27,7 @@ class JobLine(PageDocument):
     steps: int
     message: str
     code: str
-    where: str = Field(description="here, or the rented machine as hf:FLAVOR.")
+    where: str = Field(description="here, the rented machine as hf:FLAVOR, or the cluster as ray://HOST:PORT.")
     created_at: str | None
     started_at: str | None
     ended_at: str | None

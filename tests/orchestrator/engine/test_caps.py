@@ -27,7 +27,7 @@ from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 from pool_registry.workers._agent_base import Agent as AgentBase
 from tests.orchestrator.support.engine import Scripted, a_pool
 from tests.trust.trials import choose_trials, count_trials
-from trainer.evaluation.trials import grade_episode, plan_trials, run_trials
+from trainer.evaluation.trials import LocalTrials, grade_episode, plan_trials, run_trials
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import JudgeCheck
 
@@ -247,7 +247,9 @@ def test_an_answer_that_nobody_judged_is_no_result():
     async def once() -> None:
         pool = a_pool([judge])
         with charge_calls_to(Spending(max_cost=1.0)):  # it has no price
-            await run_trials(plan_trials("direct", [task]), pool, lambda *_: Scripted(Turn((), "right")), rows.append)
+            await run_trials(
+                plan_trials("direct", [task]), LocalTrials(pool, lambda *_: Scripted(Turn((), "right"))), rows.append
+            )
 
     asyncio.run(once())
     assert rows == []

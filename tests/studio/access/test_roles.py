@@ -295,6 +295,8 @@ def test_an_editor_looks_into_no_program_and_sends_no_key(clients):
         {"grpo": {"rewards": [{"term": "/tmp/own.py:reward"}]}},
         {"grpo": {"rollouts": {"backend": "vllm", "vllm_url": "http://10.0.0.1:8000"}}},
         {"sft": {"demonstrations": {"file": "/etc/passwd"}}},
+        {"sft": {"demonstrations": {"where": "ray://10.0.0.1:10001"}}},
+        {"where": "ray://10.0.0.1:10001"},
     ],
 )
 def test_an_editor_trains_without_own_code_and_files(clients, change):

@@ -447,3 +447,15 @@ def test_a_rented_machine_needs_consent_and_its_terms_name_the_price(commands, n
     agreed = commands.run("submit", {"recipe": rented, "agreed": True})
     assert agreed["ok"] and {line.id: line.where for line in commands.list()}[agreed["job"]] == "hf:l4x1"
     commands.run("stop", {"job": agreed["job"]})
+
+
+def test_what_keeps_a_recipe_from_a_cluster_is_shown_while_it_is_edited(commands):
+    evaluation = {"name": "measured", "evaluate": {"orchestrators": ["oracle"], "source": "ledger"}}
+    silent = {**evaluation, "where": "ray://127.0.0.1:9"}
+    gaps = {gap["sentence"]: gap["blocks"] for gap in commands.run("check", {"recipe": silent})["missing"]}
+    (refused,) = [sentence for sentence, blocks in gaps.items() if blocks]
+    assert refused.startswith("Nothing answers at ray://127.0.0.1:9")
+    assert any(sentence.startswith("Every node needs this version of Podium") for sentence in gaps)
+    assert not commands.run("submit", {"recipe": silent})["ok"]
+    training = commands.run("check", {"recipe": {**SMALL, "where": "ray://127.0.0.1:9"}})["missing"]
+    assert any(gap["key"] == "where" and "does not train" in gap["sentence"] for gap in training)

@@ -14,7 +14,14 @@ from orchestrator.traces.store import open_store
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.storage.data_folder import find_home
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
-from trainer.evaluation.trials import evaluate_orchestrator, make_by_name, plan_trials, run_task, run_trials
+from trainer.evaluation.trials import (
+    LocalTrials,
+    evaluate_orchestrator,
+    make_by_name,
+    plan_trials,
+    run_task,
+    run_trials,
+)
 from trainer.results.paired import compare_paired
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import NumberWithin
@@ -53,14 +60,14 @@ def test_the_rows_with_and_without_memory_differ_by_what_was_learnt(endpoint, ho
             (first,) = plan_trials(name, TASKS[:1])
             failed = await run_task(first.task, make(first), live, store.traces)
             before = []
-            await run_trials(plan_trials(name, TASKS), live, make, before.append, sink=store.traces)
+            await run_trials(plan_trials(name, TASKS), LocalTrials(live, make, store.traces), before.append)
             assert store.lessons.count("p") == 0, "an evaluation writes no lessons"
             await keep_lesson(failed, live, store.lessons)
             rows = {}
             for condition in ("seen", "memory"):
                 rows[condition] = []
                 trials = plan_trials(name, TASKS, condition=condition)
-                await run_trials(trials, live, make_by_name(live), rows[condition].append, sink=store.traces)
+                await run_trials(trials, LocalTrials(live, make_by_name(live), store.traces), rows[condition].append)
             table = await evaluate_orchestrator(name, TASKS, live, sink=store.traces, condition="memory")
             return before, rows, table
 

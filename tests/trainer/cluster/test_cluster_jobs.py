@@ -1,0 +1,257 @@
+"""Jobs on a real Ray cluster of two nodes: the same results as in one process, whatever happens to a node."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from orchestrator.traces.store import TraceFilter, open_store
+from pool_registry.calls.live_pool import live_pool
+from pool_registry.pool import Limits, Pool
+from pool_registry.starter import starter_pool
+from pool_registry.storage.data_folder import choose_home
+from pool_registry.worker import WorkerSpec
+from scripts.local_cluster import ROOT, start_cluster
+from tests.trainer.jobs.test_durability import until
+from trainer.evaluation.side_by_side import compare_jobs
+from trainer.job_process import run_job
+from trainer.jobs.queue import JobStore
+from trainer.recipe import DemonstrationSettings, ModelSettings, Recipe, dump_recipe, parse_recipe
+from trainer.results.rows import ResultRow, read_results
+from trainer.results.tables import build_tables
+from trainer.run_recipe import open_teacher
+from trainer.sft.collect import DemonstrationCollector
+from trainer.sft.demonstrations import Demonstration
+from trainer.tasks.registry import open_source
+
+pytestmark = pytest.mark.slow
+
+CALCULATOR = WorkerSpec(name="calculator", kind="calculator", description="arithmetic")
+EPISODES = 90
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with start_cluster() as running:
+        yield running
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = open_store(choose_home(str(tmp_path / "home")))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def jobs(store) -> JobStore:
+    return JobStore(store.engine, store.home)
+
+
+@pytest.fixture
+def sums(tmp_path) -> Path:
+    """A file of sums with their plans."""
+    plans = [{"steps": [{"worker": "calculator", "instruction": f"{k} + 1"}], "answer": "$1"} for k in range(40)]
+    lines = [{"query": f"What is {k} plus 1?", "answer": k + 1, "plan": plan} for k, plan in enumerate(plans)]
+    return write_tasks(tmp_path / "sums.jsonl", lines)
+
+
+@pytest.fixture
+def calls(tmp_path) -> Path:
+    """The file that gets a line for every call of the slow worker."""
+    return tmp_path / "calls.txt"
+
+
+@pytest.fixture
+def words(tmp_path, store, calls) -> Path:
+    """A file of tasks for the pool `words`, whose one worker takes 0.4 seconds."""
+    code = tmp_path / "say.py"
+    code.write_text(
+        "def say(word: str) -> str:\n"
+        f"    with open({str(calls)!r}, 'a') as file:\n"
+        "        file.write(word + '\\n')\n"
+        "    return word\n"
+    )
+    inner = {"name": "say", "kind": "function", "description": "says a word", "config": {"target": f"{code}:say"}}
+    slow = WorkerSpec(name="slow", kind="delayed", description="says a word", max_concurrency=8,
+                      config={"latency_ms": 400, "inner": inner})  # fmt: skip
+    store.pools.save(Pool(name="words", workers=(slow,), limits=Limits()))
+    plans = [
+        {"steps": [{"worker": "slow", "arguments": {"word": f"word{k}"}}], "answer": "$1"} for k in range(EPISODES)
+    ]
+    lines = [{"query": f"Say word{k}.", "answer": f"word{k}", "plan": plan} for k, plan in enumerate(plans)]
+    return write_tasks(tmp_path / "words.jsonl", lines)
+
+
+def write_tasks(path: Path, lines: list[dict]) -> Path:
+    path.write_text("".join(f"{json.dumps({**line, 'split': 'test'})}\n" for line in lines))
+    return path
+
+
+def make_recipe(tasks: Path, where: str = "here", pool: str = "sums", **evaluate: object) -> Recipe:
+    section = {"orchestrators": ["oracle"], "source": f"file:{tasks}", "count": 1000, "concurrency": 4, **evaluate}
+    return parse_recipe(json.dumps({"name": "measure", "pool": pool, "where": where, "evaluate": section}))
+
+
+def run(recipe: Recipe, store, jobs):
+    row = jobs.submit(recipe, here=True)
+    run_job(row.id, store, jobs)
+    return jobs.get(row.id)
+
+
+def read_calls(calls: Path) -> Counter[str]:
+    return Counter(calls.read_text().split())
+
+
+def list_words(rows: list[ResultRow]) -> set[str]:
+    return {row.query.removeprefix("Say ").rstrip(".") for row in rows}
+
+
+def test_two_nodes_give_the_table_of_one_process_and_the_traces_come_back(cluster, store, jobs, sums):
+    store.pools.save(Pool(name="sums", workers=(CALCULATOR,), limits=Limits()))
+    options = {"orchestrators": ["oracle", "random_plan"], "samples": 2, "conditions": ["seen", "renamed", "missing"]}
+    places = ("here", cluster.place)
+    rows = {where: run(make_recipe(sums, where, **options), store, jobs) for where in places}
+
+    def read_table(job: str):
+        comparison = compare_jobs(jobs, [job])
+        parts = build_tables(comparison.rows, comparison.reference)[:-1]  # the last one holds times
+        return [
+            (title, [[column.cell(row) for column in columns] for row in comparison.rows]) for title, columns in parts
+        ]
+
+    ended = rows[cluster.place]
+    log = jobs.folder(ended.id).log
+    assert ended.state == "done", (ended.message, log.read_text()[-3000:] if log.exists() else "")
+    tables = {where: read_table(row.id) for where, row in rows.items()}
+    assert tables["here"] == tables[cluster.place]
+    results = read_results(jobs.folder(ended.id).results)
+    assert len(results) == len({result.slot for result in results}) == 2 * 2 * 3 * 40
+    for result in results[::40]:
+        assert str(store.traces.episode(result.episode).query) == result.query
+        assert store.traces.row(result.episode).correct == result.correct
+
+
+def test_a_killed_node_loses_no_episode_and_repeats_none_that_finished(cluster, store, jobs, words, calls):
+    doomed = cluster.add_node()
+    job = jobs.submit(make_recipe(words, cluster.place, pool="words"), here=True).id
+    results = jobs.folder(job).results
+    finished: set[str] = set()
+
+    def kill_in_the_middle() -> None:
+        until(lambda: len(read_results(results)) >= 24 or jobs.get(job).ended_at, seconds=180)
+        finished.update(list_words(read_results(results)))
+        cluster.kill_node(doomed)
+
+    killing = threading.Thread(target=kill_in_the_middle)
+    killing.start()
+    run_job(job, store, jobs)
+    killing.join()
+    rows, made = read_results(results), read_calls(calls)
+    assert jobs.get(job).state == "done", jobs.get(job).message
+    assert 24 <= len(finished) < EPISODES, "the kill must fall into the work"
+    assert len(rows) == len(results.read_text().splitlines()) == EPISODES and all(row.correct for row in rows)
+    assert all(made[word] == 1 for word in finished), "what had a row was not run again"
+    assert EPISODES <= made.total() <= EPISODES + 12, "only what the killed node had in hand was run again"
+    assert store.traces.row(rows[-1].episode).correct
+    assert len(store.traces.search(TraceFilter(limit=1000))) == EPISODES, "an episode that was lost left no half trace"
+
+
+def test_a_killed_process_goes_on_with_the_episodes_that_are_missing(cluster, store, jobs, words, calls):
+    job = jobs.submit(make_recipe(words, cluster.place, pool="words", count=40)).id
+    results = jobs.folder(job).results
+    command = [sys.executable, "-m", "trainer", "run", job, "--home", str(store.home.root)]
+    process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: len(read_results(results)) >= 12 or process.poll() is not None, seconds=180)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    finished, lines = list_words(read_results(results)), results.read_bytes()
+    jobs.mark_lost()
+    assert jobs.get(job).code == "killed" and 12 <= len(finished) < 40
+    jobs.resume(job)
+    run_job(job, store, jobs)
+    assert jobs.get(job).state == "done", jobs.get(job).message
+    assert results.read_bytes().startswith(lines) and len(read_results(results)) == 40
+    assert all(read_calls(calls)[word] == 1 for word in finished), "what had a row was not run again"
+
+
+def test_demonstrations_of_two_nodes_are_those_of_one_process(cluster, store, jobs):
+    tasks = open_source("ledger").tasks("train", 12, 0, (1,))
+    settings = DemonstrationSettings(where=cluster.place, faults=0.5)
+    recipe = parse_recipe(json.dumps({"sft": {"demonstrations": settings.model_dump()}}))
+    pool = starter_pool_without_models()
+
+    async def collect(place) -> list[Demonstration]:
+        async with live_pool(pool) as live:
+            collector = DemonstrationCollector(
+                settings, ModelSettings(prompt="query"), live, store.traces, seed=1, place=place
+            )
+            return await collector.collect(tasks)
+
+    here = asyncio.run(collect(None))
+    with open_teacher(recipe, pool, store) as place:
+        there = asyncio.run(collect(place))
+    assert [row.messages for row in there] == [row.messages for row in here] and len(there) == 12
+    store.traces.flush()
+    assert len(store.traces.search(TraceFilter(limit=100))) == 24
+
+
+def test_nodes_say_what_they_lack_before_anything_runs(cluster, store, jobs, sums, tmp_path, monkeypatch):
+    older = copy_code(tmp_path / "older")
+    (older / "trainer" / "errors.py").write_text((ROOT / "trainer" / "errors.py").read_text() + "\n# older\n")
+    without = tmp_path / "without"
+    (without / "trainer").mkdir(parents=True)
+    (without / "trainer" / "__init__.py").touch()
+    nodes = [cluster.add_node(environment={"PYTHONPATH": str(folder)}) for folder in (older, without)]
+    monkeypatch.setenv("ONLY_HERE", "a-value-of-this-machine")
+    chat = WorkerSpec(name="asker", kind="chat", description="asks", config={
+        "base_url": "https://models.example.com/v1", "model": "m", "api_key": "env:ONLY_HERE"})  # fmt: skip
+    store.pools.save(Pool(name="sums", workers=(CALCULATOR, chat), limits=Limits()))
+    try:
+        refused = run(make_recipe(sums, cluster.place, orchestrators=["oracle", "nobody@4"]), store, jobs)
+    finally:
+        for node in nodes:
+            cluster.kill_node(node)
+    assert (refused.state, refused.code) == ("failed", "cluster")
+    for sentence in (
+        "has another version of Podium", "does not have this Podium", "pip install -e '.[cluster]'",
+        "secret env:ONLY_HERE is not set there", "export ONLY_HERE before `ray start`", "it does not have nobody@4",
+    ):  # fmt: skip
+        assert sentence in refused.message, refused.message
+    assert "a-value-of-this-machine" not in refused.message and not jobs.folder(refused.id).results.exists()
+
+
+def test_the_spend_cap_holds_over_all_nodes(cluster, store, jobs, sums):
+    paid = CALCULATOR.model_copy(update={"price_call": 0.01})
+    store.pools.save(Pool(name="sums", workers=(paid,), limits=Limits()))
+    stopped = run(make_recipe(sums, cluster.place, max_cost=0.105), store, jobs)
+    rows = read_results(jobs.folder(stopped.id).results)
+    assert stopped.code == "max_cost" and 0 < sum(row.cost for row in rows) <= 0.105
+    jobs.folder(stopped.id).recipe.write_text(dump_recipe(make_recipe(sums, cluster.place, max_cost=5.0)))
+    jobs.resume(stopped.id)
+    run_job(stopped.id, store, jobs)
+    assert jobs.get(stopped.id).state == "done" and len(read_results(jobs.folder(stopped.id).results)) == 40
+
+
+def starter_pool_without_models() -> Pool:
+    """The tools of the starter pool: nothing is loaded."""
+    starter = starter_pool()
+    return starter.model_copy(update={"workers": tuple(spec for spec in starter.workers if spec.kind != "local_model")})
+
+
+def copy_code(folder: Path) -> Path:
+    for room in ("assets", "pool_registry", "orchestrator", "trainer"):
+        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__", "web"))
+    return folder
