@@ -18,6 +18,7 @@ from orchestrator.traces.store import EpisodeRow, EventRow, StarRow, Store
 from pool_registry.errors import InvalidPool, StorageError
 from pool_registry.storage.database import writing
 from pool_registry.storage.pool_store import PoolHeadRow, PoolVersionRow, add_unlisted_pools
+from pool_registry.text import count_of
 from studio.access.pool_rights import ReadOnlyPoolRow, ReadOnlyPools
 from studio.housekeeping.trash import Trash, TrashEntry
 from studio.model_server.server_record import list_servers
@@ -165,10 +166,10 @@ class Things:
                 select(func.count()).where(EpisodeRow.pool == name, EpisodeRow.state == "waiting")
             ).one()
         if waiting:
-            blocking.append(f"{waiting} plans on it wait for approval")
-        affected = [f"{runs} traces ran on it; they stay and can be opened"] if runs else []
+            blocking.append(f"{count_of(waiting, 'plan')} of it waiting for approval")
+        affected = [f"{count_of(runs, 'trace')} of runs on it can still be opened"] if runs else []
         lessons = self._store.lessons.count(name)
-        affected += [f"{lessons} lessons of its failure memory go with it"] if lessons else []
+        affected += [f"its failure memory goes with it: {count_of(lessons, 'lesson')}"] if lessons else []
         affected += ["its own tasks go with it"] if self._tasks_file(name).is_file() else []
         return Dependents(tuple(blocking), tuple(affected))
 
@@ -183,9 +184,11 @@ class Things:
         if missing:
             raise StorageError(f"there is no trace {sorted(missing)[0]!r} in this data folder")
         active = [row.id for row in rows if row.state in ("running", "waiting")]
-        blocking = [f"{len(active)} of them still run or wait for approval, such as {active[0]}"] if active else []
-        affected = [f"{variations} what-ifs were made of them; they stay"] if variations else []
-        affected += [f"{stars} are starred: SFT would no longer imitate them"] if stars else []
+        blocking = (
+            [f"{len(active)} of them still running or waiting for approval, such as {active[0]}"] if active else []
+        )
+        affected = [f"{count_of(variations, 'what-if')} made of them can still be opened"] if variations else []
+        affected += [f"SFT would no longer imitate what is starred: {count_of(stars, 'trace')}"] if stars else []
         return Dependents(tuple(blocking), tuple(affected))
 
     def _job_dependents(self, name: str) -> Dependents:
@@ -193,7 +196,7 @@ class Things:
         steps = [step for step, _ in complete_steps(self._jobs.folder(name).checkpoints)]
         blocking = [f"it is {row.state}; stop it first"] if row.state in IN_USE else []
         blocking += self._list_uses(name)
-        affected = [f"its {len(steps)} checkpoints go with it: they can no longer be run or compared"] if steps else []
+        affected = [f"{count_of(len(steps), 'checkpoint')} of it can no longer be run or compared"] if steps else []
         affected += ["its evaluation goes with it"] if self._jobs.folder(name).evaluations.is_file() else []
         return Dependents(tuple(blocking), tuple(affected))
 

@@ -28,7 +28,7 @@ def test_a_job_is_renamed_deleted_and_put_back(page, studio_url, store):
     page.goto(f"{studio_url}/train?job={job}")
     page.get_by_role("button", name="Rename or delete").click()
     drawer = page.locator(".page-drawer")
-    expect(drawer).to_contain_text("checkpoints go with it")
+    expect(drawer).to_contain_text("can no longer be run or compared")
     drawer.get_by_label("Name").fill("Second try")
     drawer.get_by_role("button", name="Rename").click()
     expect(page.get_by_role("heading", name="Second try")).to_be_visible()
@@ -45,7 +45,7 @@ def test_a_job_is_renamed_deleted_and_put_back(page, studio_url, store):
     drawer.get_by_role("button", name="Delete").click()
     expect(page.locator(f".train-job[data-job='{job}']")).to_have_count(0)
     page.get_by_role("button", name="Deleted", exact=True).click()
-    drawer.locator("li", has_text=f"job {job}").get_by_role("button", name="Put back").click()
+    drawer.locator("li", has_text=job).get_by_role("button", name="Put back").click()
     expect(page.get_by_role("heading", name="Second try")).to_be_visible()
 
 

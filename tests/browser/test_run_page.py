@@ -33,7 +33,7 @@ def import_pool(page: Page, url: str, document: str) -> None:
     page.get_by_label("Pool as JSON").fill(document)
     page.locator(".page-drawer").get_by_role("button", name="Import").click()
     expect(page.locator(".page-toast")).to_contain_text(re.compile("Saved as version|Imported"))
-    if "stays off" in page.locator(".page-toast").inner_text():
+    if "off until you agree" in page.locator(".page-toast").inner_text():
         agree_to_all(page)
 
 

@@ -104,6 +104,6 @@ export class Housekeeping {
       if (await this.putBack(key)) this.drawer.close();
     }), "housekeeping/put_back");
     const when = `${new Date(at).toLocaleString()} · goes for good in ${Math.max(1, Math.round(days))} days`;
-    return el("li", {}, el("div.page-version-line", {}, el("b", {}, `${kind} ${name}`), back), el("p", {}, when));
+    return el("li", {}, el("div.page-version-line.page-trash-line", {}, el("b", {}, name), el("span", {}, kind), back), el("p", {}, when));
   }
 }

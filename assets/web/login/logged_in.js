@@ -9,7 +9,8 @@ async function show() {
   const { user, role, ...rights } = await getDocument("/api/me");
   holdToRights(rights);
   const drawer = new AccountDrawer(user, role);
-  const name = el("button.podium-link.podium-me-name", { type: "button", title: "Your sessions, and who may log in" }, `${user} · ${role}`);
+  const about = el("span.podium-me-role", {}, ` · ${role}`);
+  const name = el("button.podium-link.podium-me-name", { type: "button", title: "Your sessions, and who may log in" }, user, about);
   name.addEventListener("click", () => drawer.open());
   const out = el("button.podium-link", { type: "button" }, "Log out");
   out.addEventListener("click", async () => {

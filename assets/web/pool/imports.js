@@ -302,7 +302,10 @@ export function openPoolFile(page, back = null) {
     const reply = await page.command({ action: "import", text: text.value, name: name.value.trim() });
     if (reply.ok) {
       page.drawer.close();
-      if (Object.keys(reply.imported_wants).length) await switchOnSeen(page, reply.imported_wants);
+      if (Object.keys(reply.imported_wants).length) {
+        page.say("Imported. What wants something is off until you agree."); // the dialog says what each of them wants
+        await switchOnSeen(page, reply.imported_wants);
+      }
       return null;
     }
     problems.replaceChildren(...reply.problems.map(([where, what]) => el("li", {}, where ? `${where}: ${what}` : what)));

@@ -68,7 +68,7 @@ def test_traces_are_deleted_together_and_come_back_whole(store):
 def test_a_pool_that_is_gone_leaves_its_traces_readable(store):
     episode = run(store)
     things = Things(store)
-    assert "1 traces ran on it" in things.find_dependents("pool", "mine").affected[0]
+    assert "1 trace of runs on it" in things.find_dependents("pool", "mine").affected[0]
     entry = things.delete("pool", "mine")
     with pytest.raises(PoolNotFound):
         store.pools.latest("mine")
