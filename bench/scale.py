@@ -1,12 +1,16 @@
 """How far it scales: what several machines, nodes or processes do in the time of one.
 
-    python bench/scale.py [--json] [--sections cluster] [--episodes N] [--save bench/results/scale.json]
+    python bench/scale.py [--json] [--sections cluster,processes] [--episodes N] [--save bench/results/scale.json]
 
 cluster     1,000 episodes with slow workers (a chain of 2 to 4 calls of 0.2 to 1.2 s each, traced to SQLite), 32 at a
             time: in one process, and on each of two Ray nodes of this machine. The ideal is the time that the workers
             take, shared out among all places at a time: max(sum of the chains / places, longest chain). A ratio is
             seconds from the first to the last episode over the ideal; `start_s` is the time before, in which nodes are
             connected to and checked. The goal is 1.15.
+
+processes   The same SFT steps of starter:tiny in one process and in two (gloo), each with one thread: losses and norms
+            of the gradient beside each other, and the median seconds of a step. Both train with TRL's own trainer; one
+            process alone on a CPU would take ours, which is faster.
 
 Each section is a function. `--save` replaces the figures of the sections that were run, and keeps the others.
 """
@@ -22,8 +26,10 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from random import Random
+from statistics import median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -33,7 +39,9 @@ from pool_registry.pool import Limits, Pool
 from pool_registry.storage.data_folder import choose_home
 from pool_registry.worker import WorkerSpec
 from scripts.local_cluster import start_cluster
-from trainer.jobs.job_folder import JobFolder
+from trainer.job_process import run_job
+from trainer.jobs.job_folder import JobFolder, read_lines
+from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe, parse_recipe
 from trainer.results.rows import read_results
 from trainer.run_recipe import run_recipe
@@ -42,6 +50,14 @@ LATENCIES_MS = (200, 400, 600, 800, 1000, 1200)
 PER_NODE = 32  # episodes at a time
 NODES = 2
 SEED = 7
+PROCESSES = 2
+SFT = """
+name: ranks
+model: {prompt: query}
+tasks: {source: "ledger,atlas", levels: [1, 2], count: 64}
+threads: 1
+sft: {steps: 12, batch: 16, demonstrations: {faults: 0, starred: false}, saving: {every: 12, check_tasks: 0}}
+"""
 
 
 def measure_cluster(episodes: int) -> dict[str, Any]:
@@ -118,7 +134,44 @@ def make_recipe(tasks: Path, where: str) -> Recipe:
     return parse_recipe(json.dumps({"name": "scale", "pool": "slow", "where": where, "evaluate": section}))
 
 
-SECTIONS: Mapping[str, Callable[[int], dict[str, Any]]] = {"cluster": measure_cluster}
+def measure_processes(_episodes: int) -> dict[str, Any]:
+    """One process against two."""
+    recipe = parse_recipe(SFT)
+    one = measure_training(recipe)
+    several = measure_training(recipe.model_copy(update={"processes": PROCESSES}))
+    pairs = [pair for name in ("losses", "grad_norms") for pair in zip(one[name], several[name], strict=True)]
+    return {
+        "largest_relative_difference": max(abs(first - second) / abs(first) for first, second in pairs),
+        "faster": round(one["step_s"] / several["step_s"], 2),
+        "one_process": one,
+        "two_processes": several,
+    }
+
+
+def measure_training(recipe: Recipe) -> dict[str, Any]:
+    """Losses, norms of the gradient, and seconds of a step; with the trainer that several processes use."""
+    from trainer.learner import cpu_trainers
+
+    cpu_trainers.SMALL_VOCABULARY = 0  # as if the vocabulary were too large for our trainer
+    with tempfile.TemporaryDirectory() as home:
+        store = open_store(choose_home(home))
+        jobs = JobStore(store.engine, store.home)
+        job = jobs.submit(recipe, here=True).id
+        try:
+            run_job(job, store, jobs)
+            assert jobs.get(job).state == "done", jobs.get(job).message
+            steps = [row for row in read_lines(jobs.folder(job).metrics) if "loss" in row]
+        finally:
+            store.close()
+    times = [float(str(row["at"])) for row in steps]
+    return {
+        "losses": [float(str(row["loss"])) for row in steps],
+        "grad_norms": [float(str(row["grad_norm"])) for row in steps],
+        "step_s": round(median(later - earlier for earlier, later in pairwise(times)), 3),
+    }
+
+
+SECTIONS: Mapping[str, Callable[[int], dict[str, Any]]] = {"cluster": measure_cluster, "processes": measure_processes}
 
 
 def main() -> None:
