@@ -61,7 +61,7 @@ def test_pools_and_traces_live_in_postgresql(server, tmp_path, monkeypatch):
         found = store.traces.search(TraceFilter(text="MOD 1009", state="correct"))
         assert {row.id for row in found} == {trace["id"] for trace in traces}
         assert store.traces.episode(traces[0]["id"]).answer == traces[0]["answer"]
-        assert store.traces.worker_stats()["python"].calls == 4
+        assert store.traces.pool_stats({"python": {row.pool_hash for row in found}})["python"].calls == 4
         assert store.traces.mark_interrupted() == 0
     finally:
         store.close()

@@ -6,7 +6,7 @@ writer.py. Readers poll by event id.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -163,15 +163,21 @@ class TraceStore:
         with Session(self._engine) as session:
             return [str(value) for value in session.exec(_list_values(col(getattr(EpisodeRow, column))))]
 
-    def worker_stats(self, last: int = 5000) -> dict[str, WorkerStats]:
-        """How each worker did in the last steps of all episodes."""
-        query = select(EventRow.worker, EventRow.status, EventRow.latency_s)
-        query = query.where(col(EventRow.worker).is_not(None)).order_by(col(EventRow.id).desc()).limit(last)
+    def pool_stats(self, versions: Mapping[str, Collection[str]], last: int = 500) -> dict[str, WorkerStats]:
+        """How each worker of a pool did in its last episodes. `versions` names for each worker the hashes of the pool's
+        versions whose calls count: those in which it was the same."""
+        hashes = {pool_hash for chosen in versions.values() for pool_hash in chosen}
+        episodes = select(EpisodeRow.id).where(col(EpisodeRow.pool_hash).in_(hashes))
+        newest = episodes.order_by(col(EpisodeRow.started_at).desc()).limit(last).subquery()
+        calls = select(EventRow.worker, EventRow.status, EventRow.latency_s, EpisodeRow.pool_hash)
+        calls = calls.join(EpisodeRow, col(EpisodeRow.id) == col(EventRow.episode))
+        calls = calls.where(col(EventRow.worker).is_not(None), col(EventRow.episode).in_(select(newest.c.id)))
         seen: dict[str, list[tuple[str | None, float | None]]] = {}
         with Session(self._engine) as session:
-            for worker, status, latency in session.exec(query):
-                seen.setdefault(worker or "", []).append((status, latency))
-        return {worker: _summarize_calls(calls) for worker, calls in seen.items()}
+            for worker, status, latency, pool_hash in session.exec(calls):
+                if pool_hash in versions.get(worker or "", ()):
+                    seen.setdefault(worker or "", []).append((status, latency))
+        return {worker: _summarize_calls(rows) for worker, rows in seen.items()}
 
     def recent_calls(self, worker: str, pool: str = "", last: int = 50) -> list[RecordedCall]:
         """The last calls that reached a worker, newest first; with `pool` those of its episodes on that pool.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
@@ -51,7 +52,8 @@ def build_limits_schema() -> dict[str, JsonValue]:
 def build_pool_document(runtime: Runtime, stored: StoredPool) -> PoolDocument:
     """One version of a pool."""
     pool, pools = stored.pool, runtime.store.pools
-    stats = runtime.store.traces.worker_stats()
+    versions = pools.versions(pool.name)
+    stats = runtime.store.traces.pool_stats({spec.name: _list_alike(spec, versions) for spec in pool.workers})
     return PoolDocument(
         name=pool.name,
         description=pool.description,
@@ -61,8 +63,18 @@ def build_pool_document(runtime: Runtime, stored: StoredPool) -> PoolDocument:
         limits=pool.limits,
         mode=pool.mode,
         workers=[build_worker_card(runtime, pool, spec, stats.get(spec.name)) for spec in pool.workers],
-        versions=list_versions(pools.versions(pool.name)),
+        versions=list_versions(versions),
     )
+
+
+def _list_alike(spec: WorkerSpec, versions: Sequence[StoredPool]) -> set[str]:
+    """The hashes of the versions in which a worker was the same, but for its description and its switch."""
+    others = ((stored.pool.hash, stored.pool.find_worker(spec.name)) for stored in versions)
+    return {pool_hash for pool_hash, other in others if other is not None and _drop_words(other) == _drop_words(spec)}
+
+
+def _drop_words(spec: WorkerSpec) -> WorkerSpec:
+    return spec.model_copy(update={"description": "", "enabled": True})
 
 
 def build_worker_card(runtime: Runtime, pool: Pool, spec: WorkerSpec, stats: WorkerStats | None) -> WorkerCard:

@@ -277,9 +277,11 @@ def test_the_filters_values_are_found_without_reading_every_episode(store):
 
 
 def test_worker_statistics_count_calls_that_reached_the_worker(store):
-    play_turns(CHAIN, sink=store.traces, parts={1: ("fault", 0.0)}, max_rounds=1)
+    episode = play_turns(CHAIN, sink=store.traces, parts={1: ("fault", 0.0)}, max_rounds=1)
     store.traces.flush()
-    stats = store.traces.worker_stats()
+    version = store.traces.row(episode.id).pool_hash
+    assert store.traces.pool_stats({"actor": ["another version"]}) == {}
+    stats = store.traces.pool_stats({"actor": [version]})
     assert set(stats) == {"actor"} and (stats["actor"].calls, stats["actor"].ok) == (1, 0)
 
 

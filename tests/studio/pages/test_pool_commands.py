@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pool_registry.pool import export_pool
 from pool_registry.starter import starter_pool
 from studio.pages.pool.commands import PoolCommands
+from tests.studio.support.recorded import record_run
 
 CALCULATOR = {"name": "abacus", "kind": "calculator", "description": "Counts.", "config": {}}
 
@@ -47,6 +48,25 @@ def test_a_worker_can_be_renamed_but_not_onto_another(commands, pool):
     commands.run("save_worker", {"pool": pool, "worker": CALCULATOR})
     refused = commands.run("save_worker", {"pool": pool, "worker": renamed, "replacing": "abacus"})
     assert refused["problems"][0][0] == "name" and not refused["ok"]
+
+
+def test_figures_are_those_of_the_worker_as_it_is_in_this_pool(commands, runtime, request):
+    starter = runtime.store.pools.latest("starter").pool
+    request.addfinalizer(lambda: runtime.store.pools.save(starter))
+    record_run(runtime.store, "oracle")
+    shown = workers(commands.run("show", {"pool": "starter"}))
+    assert shown["calendar"]["calls"] >= 1 and shown["airports"]["calls"] >= 1
+    copy = f"p{uuid.uuid4().hex[:8]}"
+    assert commands.run("create", {"name": copy, "copy_of": "starter"})["ok"]
+    assert workers(commands.run("show", {"pool": copy}))["calendar"]["calls"] == 0, (
+        "another pool's calls are not its own"
+    )
+    described = {"pool": "starter", "name": "airports", "description": "Where airports lie."}
+    assert commands.run("set_description", described)["ok"]
+    changed = {**starter.worker("calendar").model_dump(mode="json"), "timeout_s": 7}
+    reply = commands.run("save_worker", {"pool": "starter", "replacing": "calendar", "worker": changed})
+    assert workers(reply)["calendar"]["calls"] == 0, "it is another worker now"
+    assert workers(reply)["airports"]["calls"] == shown["airports"]["calls"], "words change nothing"
 
 
 def test_all_problems_come_at_once_at_their_fields(commands, pool):
