@@ -34,7 +34,7 @@ sys.path.insert(0, str(ROOT))
 
 Run = Callable[[], Awaitable[object]]
 ENGINES = ("podium", "asyncio", "langgraph", "langgraph_functional", "pydantic_graph")
-GOALS = {"uneven_graph_ms": 125, "noop_us_per_step": 60, "concurrent_s": 0.5, "concurrent_mb": 60}
+GOALS = {"uneven_graph_ms": 125, "noop_us_per_step": 40, "concurrent_s": 0.45, "concurrent_mb": 30}
 
 
 @dataclass(frozen=True)

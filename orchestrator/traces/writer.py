@@ -33,7 +33,7 @@ from pool_registry.storage.pool_store import add_unlisted_pools
 
 log = logging.getLogger(__name__)
 RETRY_S = 1.0
-GATHER_S = 0.02  # pause after a batch: later events share one transaction, and the event loop gets the GIL
+GATHER_S = 0.02  # pause before a batch: later events share its transaction, and the event loop gets the GIL
 MAX_BATCH = 8000  # records in one transaction
 # Core statements, not the ORM: one statement for a whole batch takes a tenth of the time.
 _ADD_EPISODE = insert(EPISODES)
@@ -115,6 +115,7 @@ class TraceWriter:
     def _work(self) -> None:
         while True:
             items = [self._queue.get()]
+            self._flush_requested.wait(GATHER_S)
             self._flush_requested.clear()
             while not self._queue.empty() and len(items) < MAX_BATCH:
                 items.append(self._queue.get())
@@ -130,7 +131,6 @@ class TraceWriter:
                     item.set()
             if None in items:
                 return
-            self._flush_requested.wait(GATHER_S)
 
     def _follow(self, episode_id: str, event: Event) -> None:
         if isinstance(event, EpisodeStarted):
