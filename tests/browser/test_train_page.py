@@ -279,7 +279,7 @@ def test_a_checkpoint_is_chosen_on_the_run_page(page, studio_url, job):
     expect(rows).to_have_count(4)
     expect(rows.first).to_contain_text("best")
     rows.first.get_by_role("link", name="Run it").click()
-    expect(page.locator("#run-orchestrator input")).to_have_value(f"{job} at step 100")
+    expect(page.locator("#run-orchestrator input")).to_have_value(f"{job} at step 100 · trained here")
     page.goto(f"{studio_url}/?orchestrator=no-such-checkpoint@1")
     expect(page.locator("#run-orchestrator input")).to_have_value("SmolLM2 reader")
 
