@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -24,6 +23,7 @@ from orchestrator.traces.store import TraceFilter, open_store
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
+from tests.trainer.support.waiting import until
 from trainer.errors import TrainerError, TrainingFailed
 from trainer.job_process import explain_job_failure, run_job
 from trainer.jobs.job_folder import read_lines
@@ -64,14 +64,6 @@ def recipe_file(folder: Path, base: Path, **sections) -> Path:
     file = folder / "recipe.yaml"
     file.write_text(yaml.safe_dump(document), encoding="utf-8")
     return file
-
-
-def until(what, seconds: float = 180.0):
-    ends = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < ends, f"waited {seconds} s in vain"
-        time.sleep(0.02)
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import WorkerSpec
 from tests.trainer.support.async_grpo import LOG_P, open_server, stand_in_for_hopper
+from tests.trainer.support.waiting import until
 from trainer.errors import TrainingFailed
 from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.rewards import load_rewards
@@ -120,13 +121,6 @@ def test_silence_is_told_to_the_trainer(chat):
         time.sleep(0.02)
         with pytest.raises(TrainingFailed, match="no group of episodes has ended"):
             worker.check_health(0.01)
-
-
-def until(what, seconds: float = 30.0) -> None:
-    ends = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < ends, f"waited {seconds} s in vain"
-        time.sleep(0.02)
 
 
 class NoTransfer:

@@ -23,6 +23,7 @@ from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.database import writing
 from tests.machine import needs
 from tests.postgres import postgres, programs
+from tests.trainer.support.waiting import until
 from tests.trust.trials import choose_trials, count_trials
 from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.jobs.queue import JobRow, JobStore
@@ -62,15 +63,6 @@ def trainer(home: Path, *arguments: str, **options) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command, cwd=ROOT, env=environment(home), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
     )
-
-
-def until(what, seconds: float = 120.0, every: float = 0.02):
-    """Wait for `what()` to be true and return it."""
-    ends = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < ends, f"waited {seconds} s in vain"
-        time.sleep(every)
-    return found
 
 
 class Forked:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 
 import pytest
 
 from tests.trainer.support.nvidia import install_driver
+from tests.trainer.support.waiting import until
 from trainer.job_process import run_job
 from trainer.jobs.gpus import VISIBLE, list_gpus, see_only
 from trainer.recipe import parse_recipe
@@ -110,10 +110,3 @@ def test_two_jobs_run_at_once_on_two_gpus(jobs):
         jobs.stop(key)
     until(lambda: all(jobs.get(key).state == "stopped" for key in keys))
     assert "uses GPU 1" in jobs.folder(keys[0]).log.read_text() + jobs.folder(keys[1]).log.read_text()
-
-
-def until(what, seconds: float = 50.0) -> None:
-    ends = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < ends, f"waited {seconds} s in vain"
-        time.sleep(0.05)

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +17,7 @@ from orchestrator.checkpoints import complete_steps
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import choose_home
 from tests.trainer.support.presets import run_as_job
+from tests.trainer.support.waiting import until
 from trainer.errors import InvalidRecipe, SpendCapReached, TrainingFailed
 from trainer.job_process import run_job
 from trainer.jobs.job_folder import JobFolder, read_lines
@@ -172,15 +172,6 @@ def list_ranks(parent: int) -> dict[str, psutil.Process]:
 
 def is_alive(process: psutil.Process) -> bool:
     return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-
-
-def until(what, seconds: float = 55.0):
-    """Wait for `what()` to be true and return it."""
-    ends = time.monotonic() + seconds
-    while not (value := what()):
-        assert time.monotonic() < ends, f"waited {seconds} s in vain"
-        time.sleep(0.05)
-    return value
 
 
 def fail(*codes: int) -> SimpleNamespace:
