@@ -9,10 +9,12 @@ import logging
 import os
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+
+import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
 STORE_BYTES = 80_000_000  # the least that Ray takes is 75 MB
@@ -42,6 +44,15 @@ class LocalCluster:
     def kill_node(self, node: Any) -> None:
         """Kill the processes of a node."""
         self._cluster.remove_node(node, allow_graceful=False)
+
+    def kill_all(self) -> None:
+        """Kill every process of every node, and what those have started."""
+        started = [info.process.pid for node in self._cluster.list_all_nodes()
+                   for infos in node.all_processes.values() for info in infos]  # fmt: skip
+        processes = [psutil.Process(pid) for pid in started if psutil.pid_exists(pid)]
+        for process in [one for parent in processes for one in (*parent.children(recursive=True), parent)]:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
 
 
 @contextmanager

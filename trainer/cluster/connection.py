@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,7 +45,8 @@ def connect(place: JobPlace) -> Iterator[list[ClusterNode]]:
     ray = import_ray()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     logging.getLogger("ray").setLevel(logging.ERROR)
-    _open_connection(ray, place)
+    with _keep_stop_signal():
+        _open_connection(ray, place)
     try:
         nodes = list_nodes(ray)
         if not nodes:
@@ -51,6 +54,19 @@ def connect(place: JobPlace) -> Iterator[list[ClusterNode]]:
         yield nodes
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _keep_stop_signal() -> Iterator[None]:
+    """Let SIGTERM mean after the block what it meant before: Ray would end the process at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
 
 
 def _open_connection(ray: Any, place: JobPlace) -> None:
@@ -88,7 +104,11 @@ def import_ray() -> Any:
 
 
 def list_nodes(ray: Any) -> list[ClusterNode]:
-    """The nodes that are alive and take work: those with a CPU for it."""
+    """The nodes that are alive and take work: those with a CPU for it. Raises ConnectionError."""
+    try:
+        listed = ray.nodes()
+    except ValueError as error:  # gRPC's word for a channel that is closed
+        raise ConnectionError(str(error)) from error
     nodes = [
         ClusterNode(
             node["NodeID"],
@@ -96,7 +116,7 @@ def list_nodes(ray: Any) -> list[ClusterNode]:
             node["Resources"].get("CPU", 0.0),
             node["Resources"].get("GPU", 0.0),
         )
-        for node in ray.nodes()
+        for node in listed
         if node["Alive"]
     ]
     return sorted((node for node in nodes if node.cpus), key=lambda node: node.id)

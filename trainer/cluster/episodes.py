@@ -11,7 +11,7 @@ import asyncio
 import logging
 import pickle
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -157,6 +157,8 @@ def _await_start(ray: Any, actors: Sequence[_NodeActor]) -> None:
 
 def _end_actors(ray: Any, actors: Sequence[_NodeActor]) -> None:
     """Let workers end what they have started, then end the actors."""
+    if not ray.is_initialized():  # the cluster is gone
+        return
     with suppress(ray.exceptions.RayError, ConnectionError):
         ray.get([actor.handle.close_all.remote() for actor in actors], timeout=CLOSE_S)
     with suppress(ray.exceptions.RayError, ConnectionError):
@@ -219,19 +221,13 @@ class ClusterEpisodes:
         """Call an actor and wait for its reply, for as long as there are nodes. Raises RayError, ConnectionError and
         TrainingFailed."""
 
-        async def call() -> bytes:
-            reply: bytes = await method.remote(*arguments)
-            return reply
-
-        reply = asyncio.create_task(call())
-        try:
-            while not reply.done():
-                await asyncio.wait([reply], timeout=LOOK_S)
-                if not reply.done():
-                    await self._look()
-            return reply.result()
-        finally:
-            reply.cancel()
+        reply = await _call(method, *arguments)
+        while not reply.done():
+            await asyncio.wait([reply], timeout=LOOK_S)
+            if not reply.done():
+                await self._look()
+        fetched: bytes = reply.result()
+        return fetched
 
     async def _look(self) -> None:
         """Raise TrainingFailed when no node has been left for a while that could take over."""
@@ -239,6 +235,7 @@ class ClusterEpisodes:
         if now - self._looked_at < LOOK_S:
             return
         self._looked_at = now
+        _check_connection()
         nodes = await asyncio.to_thread(list_nodes, import_ray())
         needs_gpu = any(actor.node.gpus for actor in self._actors)
         if any(node.gpus or not needs_gpu for node in nodes):
@@ -249,14 +246,31 @@ class ClusterEpisodes:
 
     async def close(self, setup: SharedSetup) -> None:
         """Close what a setup has opened on the nodes."""
-        closing: list[Coroutine[Any, Any, None]] = [_call(actor.handle.close, setup.key) for actor in self._actors]
-        with suppress(import_ray().exceptions.RayError, ConnectionError, TimeoutError):
-            async with asyncio.timeout(CLOSE_S):
-                await asyncio.gather(*closing)
+        with suppress(ConnectionError):
+            replies = [await _call(actor.handle.close, setup.key) for actor in self._actors]
+            await asyncio.wait(replies, timeout=CLOSE_S)
 
 
-async def _call(method: Any, *arguments: object) -> None:
-    await method.remote(*arguments)
+async def _call(method: Any, *arguments: object) -> asyncio.Future[Any]:
+    """Call an actor; the future is its reply. Raises ConnectionError. Nobody may cancel the future: Ray's thread, which
+    resolves it, would end."""
+
+    def send() -> Any:
+        _check_connection()
+        try:
+            return method.remote(*arguments).future()  # waits until the cluster has the call
+        except ValueError as error:  # gRPC's word for a channel that is closed
+            raise ConnectionError(str(error)) from error
+
+    reply = asyncio.wrap_future(await asyncio.to_thread(send))
+    reply.add_done_callback(lambda reply: reply.cancelled() or reply.exception())  # nobody may wait for it any more
+    return reply
+
+
+def _check_connection() -> None:
+    """Raise ConnectionError where Ray has given the connection up."""
+    if not import_ray().is_initialized():
+        raise ConnectionError("not connected")
 
 
 def _charge(actor: _NodeActor, outcome: WorkOutcome) -> None:

@@ -255,3 +255,25 @@ def copy_code(folder: Path) -> Path:
     for room in ("assets", "pool_registry", "orchestrator", "trainer"):
         shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__", "web"))
     return folder
+
+
+def test_a_cluster_that_is_gone_ends_the_job_with_what_to_do(store, jobs, words, monkeypatch):
+    monkeypatch.setenv("RAY_CLIENT_RECONNECT_GRACE_PERIOD", "5")
+    job = jobs.submit(make_recipe(words, "ray://127.0.0.1:1", pool="words"), here=True).id
+    results = jobs.folder(job).results
+    with start_cluster(nodes=1) as lost:
+        recipe = make_recipe(words, lost.place, pool="words")
+        jobs.folder(job).recipe.write_text(dump_recipe(recipe))
+
+        def kill_in_the_middle() -> None:
+            until(lambda: len(read_results(results)) >= 8 or jobs.get(job).ended_at, seconds=180)
+            lost.kill_all()
+
+        killing = threading.Thread(target=kill_in_the_middle)
+        killing.start()
+        run_job(job, store, jobs)
+        killing.join()
+    row = jobs.get(job)
+    assert (row.state, row.code) == ("failed", "cluster"), row.message
+    assert "the connection to the cluster was lost. What is finished counts; resume goes on" in row.message
+    assert 8 <= len(read_results(results)) < EPISODES
