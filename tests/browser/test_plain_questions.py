@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 QUESTIONS = Path(__file__).parents[2] / "bench" / "data" / "plain_questions.yaml"
 NEEDED = 24
-PATIENCE_MS = 90_000  # on two cores that another test shares
+PATIENCE_MS = 240_000  # on two cores that another test shares
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 ENDED = re.compile("answered|failed|limit|stopped|refused", re.IGNORECASE)
 
