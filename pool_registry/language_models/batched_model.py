@@ -208,7 +208,7 @@ class LoadedModel:
                 **padded,
                 past_key_values=past,
                 **_sampling_arguments(sampling),
-                **self._draft_arguments(batch, masks, past),
+                **self.draft_arguments(batch, masks, past),
                 logits_processor=LogitsProcessorList([masks, *_noise(sampling)]),  # a draw is among what is left
                 eos_token_id=self.ends or None,
                 max_new_tokens=max(request.max_tokens for request in batch),
@@ -220,7 +220,7 @@ class LoadedModel:
             self._keep_prefixes(batch, new, past)
         return [self._decode(ids, request) for ids, request in zip(new, batch, strict=True)]
 
-    def _draft_arguments(self, batch: list[QueuedPrompt], masks: TokenMasks, past: Any) -> dict[str, Any]:
+    def draft_arguments(self, batch: list[QueuedPrompt], masks: TokenMasks, past: Any) -> dict[str, Any]:
         """Build the arguments of `generate` that draft tokens: for a greedy reply that is alone in its batch, behind a
         cache that can be cut."""
         from pool_registry.language_models.drafted_decoding import decode_greedily

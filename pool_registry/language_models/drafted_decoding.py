@@ -3,8 +3,8 @@
 Two guesses are drafted: the tokens that the reply's grammar leaves no choice about, and, where the newest tokens stood
 in the text before, what followed them there (prompt lookup decoding, Saxena 2023). One pass checks the whole draft, at
 hardly more than the cost of one token on a machine that waits for its memory. What comes out is what greedy decoding
-writes. transformers looks up too (`prompt_lookup_num_tokens`), but neither behind keys and values that are known before
-it begins nor in a grammar.
+writes, but for ties that rounding breaks. transformers looks up too (`prompt_lookup_num_tokens`), but neither behind
+keys and values that are known before it begins nor in a grammar.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def drafting():
 @pytest.fixture(scope="module")
 def plain():
     model = open_tiny()
-    model._draft_arguments = lambda *_: {}
+    model.draft_arguments = lambda *_: {}
     return model
 
 
