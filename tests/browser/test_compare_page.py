@@ -237,7 +237,7 @@ def test_an_evaluation_is_started_from_the_page_and_its_figures_appear(page, stu
     form.get_by_role("button", name="Start the evaluation").click()
     page.wait_for_url(re.compile("job=compare-"))
     oracle = page.locator("[data-table=scores] tr[data-key=oracle]")
-    expect(oracle.locator("td[data-name='mean@1']")).to_contain_text("100 %", timeout=SLOW_MS)
+    expect(oracle.locator("td[data-name='Right']")).to_contain_text("100 %", timeout=SLOW_MS)
     job = page.evaluate("new URLSearchParams(location.search).get('job')")
     expect(page.locator(f".compare-job-job[data-job='{job}']")).to_contain_text("done", timeout=SLOW_MS)
     store = open_store(find_home(studio.home))

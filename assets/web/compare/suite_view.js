@@ -126,7 +126,7 @@ export class SuiteView {
     const columns = [
       this.name(reply.reference),
       { label: "Tasks", number: true, text: (row) => String(row.tasks), csv: [["tasks", (row) => row.tasks], ["samples", (row) => row.k]] },
-      estimate(`mean@${k}`, "mean", "Share of right answers, every task counting the same"),
+      estimate(k > 1 ? `mean@${k}` : "Right", "mean", "Share of right answers, every task counting the same"),
       ...(k > 1
         ? [
           estimate(`pass@${k}`, "pass_at_k", "Chance that at least one of the samples is right"),
