@@ -141,7 +141,10 @@ def entropy(counts: Collection[int]) -> float:
 
 def mean(values: Collection[float]) -> float:
     """Compute the mean, correctly rounded and therefore the same in any order; 0 without values."""
-    return math.fsum(values) / len(values) if values else 0.0
+    try:
+        return math.fsum(values) / len(values) if values else 0.0
+    except OverflowError:  # their sum is too large for a float, their mean is not
+        return math.fsum(value / len(values) for value in values)
 
 
 def wilson_interval(share: float, count: int, z: float = 1.959964) -> tuple[float, float]:

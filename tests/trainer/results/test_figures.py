@@ -28,6 +28,7 @@ from trainer.results.statistics import (
     bootstrap_difference,
     bootstrap_mean,
     entropy,
+    mean,
     pass_all,
     pass_at,
     sign_test,
@@ -282,3 +283,7 @@ def test_nothing_measured_is_told_as_nothing():
     assert (found.tasks, found.k, found.mean.low, found.mean.high) == (0, 0, 0.0, 1.0)
     assert found.valid_turns is found.speedup is found.recovery is None and found.shares == {}
     assert compare_paired([], []).tasks == 0
+
+
+def test_the_mean_of_values_whose_sum_is_too_large_for_a_float():
+    assert mean([1.7e308, 1.7e308]) == pytest.approx(1.7e308)
