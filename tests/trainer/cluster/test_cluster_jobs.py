@@ -213,7 +213,7 @@ def test_nodes_say_what_they_lack_before_anything_runs(cluster, store, jobs, sum
     (older / "trainer" / "errors.py").write_text((ROOT / "trainer" / "errors.py").read_text() + "\n# older\n")
     without = tmp_path / "without"
     (without / "trainer").mkdir(parents=True)
-    (without / "trainer" / "__init__.py").touch()
+    (without / "trainer" / "__init__.py").write_text('raise ImportError("no trainer here")\n')
     nodes = [cluster.add_node(environment={"PYTHONPATH": str(folder)}) for folder in (older, without)]
     monkeypatch.setenv("ONLY_HERE", "a-value-of-this-machine")
     chat = WorkerSpec(name="asker", kind="chat", description="asks", config={
