@@ -25,7 +25,6 @@ from scripts.local_cluster import ROOT, start_cluster
 from tests.trainer.jobs.test_durability import until
 from trainer.evaluation.side_by_side import compare_jobs
 from trainer.job_process import run_job
-from trainer.jobs.queue import JobStore
 from trainer.recipe import DemonstrationSettings, ModelSettings, Recipe, dump_recipe, parse_recipe
 from trainer.results.rows import ResultRow, read_results
 from trainer.results.tables import build_tables
@@ -51,11 +50,6 @@ def store(tmp_path):
     opened = open_store(choose_home(str(tmp_path / "home")))
     yield opened
     opened.close()
-
-
-@pytest.fixture
-def jobs(store) -> JobStore:
-    return JobStore(store.engine, store.home)
 
 
 @pytest.fixture

@@ -23,7 +23,6 @@ from tests.studio.support.rentals_stand_in import Machine
 from trainer.errors import InvalidRecipe, TrainingFailed
 from trainer.job_process import run_job
 from trainer.jobs.job_folder import read_lines
-from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe, parse_recipe
 from trainer.rented import follow
 from trainer.rented.hub_jobs import open_hub_jobs
@@ -68,11 +67,6 @@ def store(tmp_path, monkeypatch):
     opened = open_store(choose_home(str(tmp_path / "home")))
     yield opened
     opened.close()
-
-
-@pytest.fixture
-def jobs(store) -> JobStore:
-    return JobStore(store.engine, store.home)
 
 
 def run(text: str, store, jobs):
