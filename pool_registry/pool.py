@@ -12,6 +12,7 @@ from pool_registry.deployment_mode import AUTONOMOUS, DeploymentMode
 from pool_registry.errors import InvalidPool, PoolNotFound
 from pool_registry.kinds import field_problems, kind_of, load_config, role_of
 from pool_registry.literal_keys import find_literal_keys
+from pool_registry.secrets import WRITE_REFERENCE
 from pool_registry.strict_model import FrozenModel
 from pool_registry.worker import NAME_PATTERN, WorkerSpec
 
@@ -137,7 +138,7 @@ def check_pool(pool: Pool) -> None:
         if tool is not None:
             problems.append((f"workers.{index}.config.tools", f"there is no other worker {tool!r} in this pool"))
         problems += [
-            (f"workers.{index}.{where}", f"{what}: write env:NAME or keyring:NAME; the key itself is never stored")
+            (f"workers.{index}.{where}", f"{what}: {WRITE_REFERENCE}")
             for where, what in find_literal_keys({"config": spec.config, "description": spec.description})
         ]
         problem = _fallback_problem(pool, spec)

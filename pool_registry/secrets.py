@@ -26,6 +26,10 @@ REFERENCE = re.compile(r"^(env|keyring):([A-Za-z_][A-Za-z0-9_.-]{0,127})$")
 SECRET_NAME = re.compile(r"key|token|secret|passw|credential|authorization|cookie", re.IGNORECASE)
 KEYRING_SERVICE = "podium"
 REDACTED = "[secret]"
+WRITE_REFERENCE = (
+    f"write env:NAME (export NAME=...) or keyring:NAME (keyring set {KEYRING_SERVICE} NAME); "
+    "the key itself is never stored"
+)
 MIN_CHARS = 8  # a shorter one ("ollama", "none") is a word, and words are not taken out of texts
 _URL_SAFE = str.maketrans("+/", "-_")
 _in_use: set[str] = set()
@@ -34,10 +38,15 @@ _lent: ContextVar[Mapping[str, str] | None] = ContextVar("lent", default=None)
 _lenders: Counter[str] = Counter()  # how many contexts lend a value that is redacted only because of them
 
 
+def write_store_command(name: str) -> str:
+    """The command of a terminal that asks for a key and stores it in the system's keyring, for `keyring:NAME`."""
+    return f"keyring set {KEYRING_SERVICE} {name}"
+
+
 def check_reference(reference: str) -> str:
     """Return `reference`. Raises ValueError saying how a reference looks."""
     if not REFERENCE.match(reference):
-        raise ValueError("write env:NAME or keyring:NAME; the key itself is never stored")
+        raise ValueError(WRITE_REFERENCE)
     return reference
 
 
@@ -49,7 +58,7 @@ def resolve(reference: str) -> SecretStr:
     source, name = match.groups()
     value = _from_environment(name) if source == "env" else _from_keyring(name)
     if not value or value.isspace():
-        hint = f"export {name}=..." if source == "env" else f"keyring set {KEYRING_SERVICE} {name}"
+        hint = f"export {name}=..." if source == "env" else write_store_command(name)
         raise SecretNotFound(f"{reference} is not set on this machine; set it with: {hint}")
     value = value.strip()  # a file's last newline would break the header
     if not value.isprintable():

@@ -41,7 +41,7 @@ class McpServer(FrozenModel):
     def _holds_no_secret(cls, values: dict[str, str]) -> dict[str, str]:
         for name, value in values.items():
             if secrets.SECRET_NAME.search(name) and value and not secrets.ends_in_reference(value):
-                raise ValueError(f"{name} looks like a secret: write env:NAME or keyring:NAME; the key is never stored")
+                raise ValueError(f"{name} looks like a secret: {secrets.WRITE_REFERENCE}")
             if not re.fullmatch(r"[!-<>-~]+", name) or not value.isprintable():
                 raise ValueError(f"{name!r} is no name with a printable value")
         return values

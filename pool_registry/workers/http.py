@@ -21,7 +21,7 @@ from pool_registry.network import http_client
 from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
 from pool_registry.network.http_values import OWN_HEADERS, READING, TOKEN, Method, check_path, header_value, reachable
 from pool_registry.schemas.argument_schema import schema_problem
-from pool_registry.secrets import REFERENCE, SECRET_NAME, ends_in_reference, resolve_references
+from pool_registry.secrets import REFERENCE, SECRET_NAME, WRITE_REFERENCE, ends_in_reference, resolve_references
 from pool_registry.workers._http_base import HttpApi, HttpApiConfig, PreparedRequest
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]{0,63})\}")
@@ -57,7 +57,7 @@ class HttpConfig(HttpApiConfig):
             if not TOKEN.fullmatch(name) or name.lower() in OWN_HEADERS or not value.isprintable():
                 raise ValueError(f"{name!r} cannot be set as a header with this value")
             if SECRET_NAME.search(name) and value and not ends_in_reference(value):
-                raise ValueError(f"{name} looks like a secret: write env:NAME or keyring:NAME; the key is never stored")
+                raise ValueError(f"{name} looks like a secret: {WRITE_REFERENCE}")
         return values
 
     @field_validator("query")
@@ -67,7 +67,7 @@ class HttpConfig(HttpApiConfig):
             if re.search(r"key|secret|token|passw", name, re.IGNORECASE) and not (
                 REFERENCE.match(value) or PLACEHOLDER.search(value) or not value
             ):
-                raise ValueError(f"{name} looks like a secret: write env:NAME or keyring:NAME; the key is never stored")
+                raise ValueError(f"{name} looks like a secret: {WRITE_REFERENCE}")
         return values
 
     @field_validator("pointer")

@@ -17,6 +17,9 @@ commands = typer.Typer(help="Pools: list, show, make, fill, check and try them."
 
 Name = Annotated[str, typer.Argument(help="Name of the pool.")]
 WorkerName = Annotated[str, typer.Argument(help="Name of the worker.")]
+KeysToKeyring = Annotated[
+    bool, typer.Option("--keys-to-keyring", help="Move keys that are written out into this system's keyring.")
+]
 Send = Callable[..., Mapping[str, Any]]
 
 
@@ -93,9 +96,7 @@ def new_pool(
 def import_file(
     file: Annotated[Path, typer.Argument(help="A pool's file, as `pool show --json` and the page write it.")],
     name: Annotated[str, typer.Option(help="Another name for it.")] = "",
-    keys_to_keyring: Annotated[
-        bool, typer.Option("--keys-to-keyring", help="Move keys that the file holds into this system's keyring.")
-    ] = False,
+    keys_to_keyring: KeysToKeyring = False,
     home: HomeOption = None,
 ) -> None:
     """Take a pool from a file. What wants keys, programs, files or private addresses arrives switched off."""
@@ -103,31 +104,44 @@ def import_file(
         content = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidPool([("", f"{file} cannot be read: {error}")]) from error
-    if keys_to_keyring:
-        content = _move_keys(content, name)
     with open_commands(home) as send:
-        typer.echo(send("import", text=content, name=name)["message"])
+        typer.echo(send("import", text=_move_keys(content, name, keys_to_keyring), name=name)["message"])
 
 
-def _move_keys(content: str, pool: str) -> str:
-    """A pool's file with references in place of its keys, which go into the keyring. Raises InvalidPool."""
+def _move_keys(content: str, pool: str, to_keyring: bool) -> str:
+    """A pool's file with references in place of its keys. Raises InvalidPool where a key may not be moved."""
+    try:
+        document = json.loads(content)
+        for worker in document["workers"]:
+            worker["config"] = _refer_to_keys(pool or document["name"], worker, to_keyring)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return content  # no pool's file: the import says what is wrong with it
+    return json.dumps(document)
+
+
+def _refer_to_keys(pool: str, worker: Mapping[str, Any], to_keyring: bool) -> Any:
+    """The configuration of a worker with references in place of its keys, which go into the keyring.
+
+    Raises InvalidPool, which says how each key is stored, unless they may go there.
+    """
     from pool_registry import secrets
     from pool_registry.literal_keys import move_literal_keys
 
-    def keep(name: str, key: str) -> str:
-        reference = secrets.keep(name, key)
-        typer.echo(f"moved a key to {reference}", err=True)
-        return reference
+    refused: list[tuple[str, str]] = []
 
-    try:
-        document = json.loads(content)
-        workers = document["workers"]
-        for worker in workers:
-            place = f"{pool or document['name']}_{worker['name']}"
-            worker["config"] = move_literal_keys(worker.get("config", {}), place, keep)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidPool([("", "this is no pool's file")]) from error
-    return json.dumps(document)
+    def keep(name: str, key: str) -> str:
+        if to_keyring:
+            reference = secrets.keep(name, key)
+            typer.echo(f"moved a key to {reference}", err=True)
+            return reference
+        store = f"{secrets.write_store_command(name)}, and write keyring:{name} in its place"
+        refused.append((worker["name"], f"a key is never stored in a pool. Repeat with --keys-to-keyring, or: {store}"))
+        return f"keyring:{name}"
+
+    config = move_literal_keys(worker.get("config", {}), f"{pool}_{worker['name']}", keep)
+    if refused:
+        raise InvalidPool(refused)
+    return config
 
 
 @commands.command("add")
@@ -158,6 +172,7 @@ def add_worker(
             help="What functions may reach in the sandbox: network, read:PATH or write:PATH. May be repeated."
         ),
     ] = None,
+    keys_to_keyring: KeysToKeyring = False,
     home: HomeOption = None,
 ) -> None:
     """Add a worker of any kind, or everything that a source offers."""
@@ -173,10 +188,12 @@ def add_worker(
             if not specs:
                 names = ", ".join(offer["spec"]["name"] for offer in offers)
                 raise InvalidPool([("", f"{source} offers nothing that can be added; it has: {names or 'nothing'}")])
+            specs = [{**spec, "config": _refer_to_keys(pool, spec, keys_to_keyring)} for spec in specs]
             typer.echo(send("add_workers", workers=specs)["message"])
             return
         document = {"name": worker, "kind": kind, "description": description, "config": _read_settings(settings or [])}
         document |= promised
+        document["config"] = _refer_to_keys(pool, document, keys_to_keyring)
         typer.echo(send("save_worker", worker=document)["message"])
 
 

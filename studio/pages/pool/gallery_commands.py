@@ -24,10 +24,7 @@ from studio.pages.pool.try_worker import run_worker_test
 from studio.runtime import Runtime
 
 Save = Callable[..., PageReply]  # saves a pool and answers with the page's new state
-STORE_HINT = (
-    "this looks like a key itself; it was not kept. Put it in a variable (export NAME=...) or in the keyring "
-    "(keyring set podium NAME) and write env:NAME or keyring:NAME"
-)
+STORE_HINT = f"this looks like a key itself: {secrets.WRITE_REFERENCE}"
 
 
 MAX_DESCRIPTION = 2000

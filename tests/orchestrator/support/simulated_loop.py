@@ -47,4 +47,4 @@ class _JumpingSelector(selectors.DefaultSelector):
 def simulate(main: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine to its end on a simulated loop. Raises Deadlock."""
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
-        return runner.run(main)
+        return runner.get_loop().run_until_complete(main)  # Runner.run's handler of Ctrl-C costs a third of an episode

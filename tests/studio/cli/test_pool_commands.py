@@ -88,18 +88,55 @@ def test_what_cannot_be_done_is_said_in_a_sentence(podium, words, sentence):
     assert sentence in str(raised.value)
 
 
-@pytest.mark.medium
-def test_keys_of_a_file_move_to_the_keyring_when_they_may(podium, tmp_path, monkeypatch):
+@pytest.fixture
+def keyring_keys(monkeypatch):
+    """What the system's keyring holds, by name."""
     kept: dict[str, str] = {}
     monkeypatch.setattr(keyring, "set_password", lambda _, name, key: kept.update({name: key}))
-    key = "sk-" + "a1b2c3d4" * 5
-    config = {"base_url": "https://models.example.com/v1", "model": "m", "api_key": key}
+    return kept
+
+
+KEY = "sk-" + "a1b2c3d4" * 5
+
+
+@pytest.mark.medium
+def test_keys_of_a_file_move_to_the_keyring_when_they_may(podium, tmp_path, keyring_keys):
+    config = {"base_url": "https://models.example.com/v1", "model": "m", "api_key": KEY}
     worker = {"name": "far", "kind": "chat", "description": "A model.", "config": config}
     file = tmp_path / "pool.json"
     file.write_text(json.dumps({"podium_pool": 1, "name": "theirs", "workers": [worker]}))
-    with pytest.raises(InvalidPool, match="env:NAME or keyring:NAME"):
+    with pytest.raises(InvalidPool, match=r"--keys-to-keyring.*keyring set podium THEIRS_FAR_API_KEY"):
         podium("import", str(file))
     podium("import", str(file), "--keys-to-keyring")
-    assert kept == {"THEIRS_FAR_API_KEY": key}
+    assert keyring_keys == {"THEIRS_FAR_API_KEY": KEY}
     document = podium("show", "theirs", "--json")
-    assert "keyring:THEIRS_FAR_API_KEY" in document and key not in document
+    assert "keyring:THEIRS_FAR_API_KEY" in document and KEY not in document
+
+
+@pytest.mark.medium
+def test_a_key_of_a_new_worker_is_refused_with_the_command_that_stores_it_or_moved(podium, keyring_keys):
+    settings = (
+        *("--set", "base_url=https://models.example.com/v1", "--set", "model=m"),
+        *("--set", f"api_key={KEY}"),
+    )
+    worker = ("add", "mine", "far", "--kind", "chat", "--description", "A model.", *settings)
+    podium("new", "mine")
+    with pytest.raises(InvalidPool) as refused:
+        podium(*worker)
+    sentence = str(refused.value)
+    assert "keyring set podium MINE_FAR_API_KEY, and write keyring:MINE_FAR_API_KEY" in sentence
+    assert "--keys-to-keyring" in sentence and KEY not in sentence and keyring_keys == {}
+    podium(*worker, "--keys-to-keyring")
+    assert keyring_keys == {"MINE_FAR_API_KEY": KEY}
+    assert '"api_key": "keyring:MINE_FAR_API_KEY"' in podium("show", "mine", "--json")
+
+
+@pytest.mark.medium
+def test_a_key_within_a_longer_setting_is_refused_with_what_to_write_instead(podium, keyring_keys):
+    podium("new", "mine")
+    with pytest.raises(InvalidPool, match=r"keyring set podium NAME") as refused:
+        podium(
+            *("add", "mine", "api", "--kind", "http", "--description", "An API.", "--keys-to-keyring"),
+            *("--set", f"url=https://api.example.com/x?api_key={KEY}"),
+        )
+    assert KEY not in str(refused.value) and keyring_keys == {}
