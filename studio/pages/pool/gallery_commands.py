@@ -24,7 +24,7 @@ from studio.pages.pool.try_worker import run_worker_test
 from studio.runtime import Runtime
 
 Save = Callable[..., PageReply]  # saves a pool and answers with the page's new state
-STORE_HINT = f"this looks like a key itself: {secrets.WRITE_REFERENCE}"
+STORE_HINT = f"this looks like a key itself; it was not kept: {secrets.WRITE_REFERENCE}"
 
 
 MAX_DESCRIPTION = 2000
