@@ -544,6 +544,9 @@ export interface JobDocument {
   code: string;
   /** here, the rented machine as hf:FLAVOR, or the cluster as ray://HOST:PORT. */
   where: string;
+  /** Those of this machine that it has to itself, by their numbers. */
+  gpus: string[];
+  processes: number;
   created_at: string | null;
   started_at: string | null;
   ended_at: string | null;
@@ -600,6 +603,9 @@ export interface JobLine {
   code: string;
   /** here, the rented machine as hf:FLAVOR, or the cluster as ray://HOST:PORT. */
   where: string;
+  /** Those of this machine that it has to itself, by their numbers. */
+  gpus: string[];
+  processes: number;
   created_at: string | null;
   started_at: string | null;
   ended_at: string | null;
@@ -639,6 +645,9 @@ export interface JobView {
   code: string;
   /** here, the rented machine as hf:FLAVOR, or the cluster as ray://HOST:PORT. */
   where: string;
+  /** Those of this machine that it has to itself, by their numbers. */
+  gpus: string[];
+  processes: number;
   created_at: string | null;
   started_at: string | null;
   ended_at: string | null;

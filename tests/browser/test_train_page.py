@@ -18,7 +18,7 @@ from playwright.sync_api import Page, expect
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import Home, find_home
 from tests.browser.conftest import Studio, watched_page
-from tests.browser.support.jobs import write_job
+from tests.browser.support.jobs import set_place, write_job
 from tests.browser.support.pools import XSS
 from trainer.jobs.queue import JobStore
 
@@ -221,6 +221,29 @@ def test_a_finished_job_shows_its_curves_and_marks(page, studio_url, job):
     page.get_by_role("button", name="SFT", exact=True).click()
     expect(page.locator("[data-chart=reward]")).to_have_count(0)
     expect(page.locator("[data-chart=loss] [role=img]")).to_have_attribute("aria-label", re.compile("steps 1 to 60"))
+
+
+@pytest.mark.parametrize(
+    ("place", "shown"),
+    [
+        (("here", "0,1", 2), "GPU 0, 1 · 2 processes"),
+        (("here", "", 2), "here · 2 processes"),
+        (("hf:l4x1",), "hf:l4x1"),
+        (("ray://10.0.0.5:10001",), "ray://10.0.0.5:10001"),
+    ],
+)
+def test_a_job_says_where_it_ran_in_the_list_and_on_its_own(page, studio_url, studio: Studio, place, shown):
+    store = open_store(find_home(studio.home))
+    job = write_job(store, sft=4, grpo=4, shown=1)
+    line = page.locator(f".train-jobs [data-job='{job}'] .train-job-about")
+    page.goto(f"{studio_url}/train?job={job}")
+    expect(page.locator("[data-figure=where]")).to_have_text("here")
+    expect(line).not_to_contain_text("here")
+    set_place(store, job, *place)
+    store.close()
+    page.reload()
+    expect(page.locator("[data-figure=where]")).to_have_text(shown)
+    expect(line).to_contain_text(f" · {shown}")
 
 
 def test_curves_say_where_phases_begin_and_checkpoints_which_phase_they_end(page, studio_url, studio: Studio):

@@ -4,7 +4,7 @@ import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { needs } from "../lib/rights.js";
 import { DOING, about, bytes, moment, runLink, sentence } from "./formats.js";
-import { HERE, isRented } from "./places.js";
+import { describePlace, isRented } from "./places.js";
 
 const PACES = { demonstrations: "A demonstration", evaluate: "An episode" };
 const STATES = { queued: "Queued", running: "Running", stopping: "Stopping", stopped: "Stopped", failed: "Failed", done: "Done" };
@@ -88,7 +88,7 @@ export class JobHead {
     if (state.state === "queued") {
       const box = el(
         "div.train-job-wait", {},
-        state.ahead.length ? `Waits for ${state.ahead.join(", ")}: one job runs at a time.` : "Nothing runs before it.",
+        state.ahead.length ? `After ${state.ahead.join(", ")} in the queue.` : "Nothing runs before it.",
       );
       if (!state.ahead.length) {
         const start = needs(el("button.page-button", { type: "button" }, "Start it now"), "train/start_queue");
@@ -105,7 +105,7 @@ export class JobHead {
     const { state } = this;
     const { place, memory } = state;
     const now = (key) => this.view.curves.columns.last(key);
-    const facts = state.where === HERE ? [] : [["Runs on", state.where, "where"]];
+    const facts = [[state.ended_at ? "Ran on" : "Runs on", describePlace(state), "where"]];
     facts.push([state.ended_at ? "Ran for" : "Running for", place.elapsed_s === null ? "–" : about(place.elapsed_s), "elapsed"]);
     if (state.state === "running") facts.push([
       `${DOING[place.stage] || "Stage"} ends in`, place.eta_s === null ? "not known yet" : `about ${about(place.eta_s)}`, "eta",

@@ -3,7 +3,7 @@
 import { button } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
 import { STAGES, about } from "./formats.js";
-import { HERE } from "./places.js";
+import { HERE, describePlace } from "./places.js";
 
 export class JobList {
   /** `open(job)` shows one of them, `openTrash()` those that were deleted. */
@@ -53,8 +53,8 @@ function jobLine(job, shown, work) {
   const when = active
     ? `${STAGES[job.stage] || "starting"}, for ${about(passed)}`
     : `${job.kind.replaceAll("+", ", ")} · ${passed < 60 ? "just now" : `${about(passed)} ago`}`;
-  const place = job.where === HERE ? "" : ` · on ${job.where}`;
-  link.append(line, el("span.train-job-about", {}, `${when}${place}`));
+  const place = describePlace(job);
+  link.append(line, el("span.train-job-about", {}, place === HERE ? when : `${when} · ${place}`));
   if (active) {
     const fill = el("i");
     fill.style.width = `${job.steps ? Math.min(100, (job.step / job.steps) * 100) : 0}%`;

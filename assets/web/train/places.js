@@ -7,3 +7,12 @@ export const isRented = (where) => Boolean(where?.startsWith("hf:"));
 
 /** Whether it is a Ray cluster. */
 export const isCluster = (where) => Boolean(where?.startsWith("ray:"));
+
+/**
+ * Where a job runs and with what of it: "GPU 0, 1 · 2 processes", "here", "hf:l4x1".
+ * @param {import("../types").JobLine} job
+ */
+export function describePlace({ where, gpus, processes }) {
+  const place = gpus.length ? `GPU ${gpus.join(", ")}` : where;
+  return processes > 1 ? `${place} · ${processes}\u00a0processes` : place;
+}

@@ -45,6 +45,8 @@ def build_job_line(row: JobRow) -> JobLine:
         message=row.message,
         code=row.code,
         where=row.where,
+        gpus=list(row.own_gpus),
+        processes=row.processes,
         created_at=isoformat(row.created_at),
         started_at=isoformat(row.started_at),
         ended_at=isoformat(row.ended_at),

@@ -28,6 +28,8 @@ class JobLine(PageDocument):
     message: str
     code: str
     where: str = Field(description="here, the rented machine as hf:FLAVOR, or the cluster as ray://HOST:PORT.")
+    gpus: list[str] = Field(description="Those of this machine that it has to itself, by their numbers.")
+    processes: int
     created_at: str | None
     started_at: str | None
     ended_at: str | None

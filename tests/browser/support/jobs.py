@@ -107,6 +107,15 @@ def set_state(store: Store, job: str, state: str) -> None:
         session.add(row)
 
 
+def set_place(store: Store, job: str, where: str, gpus: str = "", processes: int = 1) -> None:
+    """Say in the job's row where it runs; `gpus` are numbers with commas between them."""
+    with writing(store.engine) as session:
+        row = session.get(JobRow, job)
+        assert row is not None
+        row.where, row.gpus, row.processes = where, gpus, processes
+        session.add(row)
+
+
 def _ended(store: Store, job: str, state: str, step: int) -> None:
     now = datetime.now(UTC)
     with writing(store.engine) as session:
