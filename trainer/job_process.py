@@ -18,7 +18,7 @@ from trainer.jobs.gpus import see_only
 from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.learner.generator import is_out_of_memory
-from trainer.learner.ranks import SPENT, RankEnd, join_ranks
+from trainer.learner.ranks import SPENT, RankEnd, join_ranks, leave_ranks
 from trainer.memory_fit.advice import EDITS
 from trainer.memory_fit.gpu_state import describe_other_programs
 from trainer.recipe import Recipe
@@ -107,7 +107,9 @@ def train_as_rank(job: str, stage: str, sft_round: int, parent: int, store: Stor
     try:
         join_ranks(parent)
         pool = load_pool(store, recipe.pool)
-        return RankEnd(finished=train_part(recipe, store, pool, jobs.folder(job), stage, sft_round))
+        finished = train_part(recipe, store, pool, jobs.folder(job), stage, sft_round)
+        leave_ranks()
+        return RankEnd(finished=finished)
     except SpendCapReached as reached:
         return RankEnd(code=SPENT, message=str(reached))
     except Exception as error:

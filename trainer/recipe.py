@@ -434,6 +434,11 @@ class Recipe(RecipeSection):
         description="Processes that train together, each on a GPU of its own where there are GPUs. They share out "
         "sft.batch and grpo.micro_batch, so that a step stays the same.",
     )
+    sharding: Literal["none", "full"] = Field(
+        default="none",
+        description="full: the processes share out the weights, gradients and optimizer of sft (FSDP2), for a model "
+        "that is too large for one GPU. none: each holds all of them.",
+    )
     where: PlaceText = Field(
         default=str(HERE),
         description="here: this machine. hf:FLAVOR: one that Hugging Face Jobs rents out by the minute. "
@@ -517,6 +522,22 @@ class Recipe(RecipeSection):
         if self.grpo is not None and self.grpo.rollouts.backend == "vllm-colocate":
             yield "vLLM cannot run in the trainer: set grpo.rollouts.backend: vllm (a server) or transformers"
 
+    @model_validator(mode="after")
+    def _can_be_sharded(self) -> Recipe:
+        problem = next(self._find_what_cannot_be_sharded(), "") if self.sharding == "full" else ""
+        if problem:
+            raise ValueError(f"with sharding: full {problem}")
+        return self
+
+    def _find_what_cannot_be_sharded(self) -> Iterator[str]:
+        """Yield what weights in several processes rule out, each with what to change."""
+        if self.processes == 1:
+            yield "the weights need processes to be shared out among: set processes: 2 or more"
+        if self.grpo is not None:
+            yield "one process cannot sample: leave grpo out, or set sharding: none"
+        if self.sft is not None and self.sft.saving.check_tasks:
+            yield "checkpoints cannot be measured while it trains: set sft.saving.check_tasks: 0"
+
     @model_serializer(mode="wrap")
     def _leave_out_newer_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Recipes without pools, for this machine and one process are written as they were before these keys came."""
@@ -529,6 +550,8 @@ class Recipe(RecipeSection):
             del document["max_hours"]
         if self.processes == 1:
             del document["processes"]
+        if self.sharding == "none":
+            del document["sharding"]
         return document
 
     @property
@@ -575,7 +598,8 @@ class Recipe(RecipeSection):
         if stage not in self.stages:
             raise InvalidRecipe([(stage, f"this recipe has no {stage} section; it has: {', '.join(self.stages)}")])
         left_out = {other: None for other in self.stages if other != stage}
-        return self.model_copy(update=left_out | ({"processes": 1} if stage == "evaluate" else {}))
+        alone = {"processes": 1, "sharding": "none"} if stage == "evaluate" else {}
+        return self.model_copy(update=left_out | alone)
 
 
 def parse_recipe(text: str) -> Recipe:

@@ -203,7 +203,8 @@ def run_rank(
             write_log_to(jobs.folder(job).log)
         end = train_as_rank(job, stage, sft_round, parent, store, jobs)
     write_end(ends, end)
-    sys.exit(1 if end.code else 0)
+    if end.code:
+        os._exit(1)  # threads that still wait for the others would abort it, as if it had been killed
 
 
 def recipes(as_json: JsonOption = False) -> None:

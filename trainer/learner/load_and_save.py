@@ -69,8 +69,9 @@ class Learner:
     adapter: bool
 
 
-def load_learner(settings: ModelSettings, seed: int, start: Path | None = None) -> Learner:
-    """Load the base model, or the checkpoint in `start` (else `settings.start`) to continue from.
+def load_learner(settings: ModelSettings, seed: int, start: Path | None = None, sharded: bool = False) -> Learner:
+    """Load the base model, or the checkpoint in `start` (else `settings.start`) to continue from. One that is to be
+    `sharded` stays on the CPU: the trainer takes it from there layer by layer.
 
     Raises TrainingFailed, WorkerFault or UnknownOrchestrator when something is missing.
     """
@@ -104,7 +105,7 @@ def load_learner(settings: ModelSettings, seed: int, start: Path | None = None) 
         model = _load_adapter(model, adapter)
     elif settings.lora is not None:
         model = _add_adapter(model, settings.lora)
-    return Learner(model.to(pick_device("auto")), tokenizer, base, learns_adapter)
+    return Learner(model if sharded else model.to(pick_device("auto")), tokenizer, base, learns_adapter)
 
 
 def _find_start(settings: ModelSettings, start: Path | None) -> tuple[Path, Checkpoint] | None:

@@ -127,6 +127,13 @@ def join_ranks(parent: int) -> None:
     distributed.init_process_group("nccl" if gpu else "gloo", timeout=PATIENCE)
 
 
+def leave_ranks() -> None:
+    """End what joins this process to the others, once all of them have finished."""
+    from torch import distributed
+
+    distributed.destroy_process_group()
+
+
 def _end_with_parent(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(WATCH_S)

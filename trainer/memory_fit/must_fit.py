@@ -28,8 +28,7 @@ def check_it_fits(recipe: Recipe, machine: Machine | None = None) -> None:
     except TrainerError as error:
         log.warning("%s", error)
         return
-    need = sizes.weights + sizes.adapter + 3 * sizes.trained  # 3: gradients, and AdamW's two moments
-    need *= 1 if machine.gpu else recipe.processes  # each has a GPU of its own, or its part of the machine's memory
+    need = _count_need(recipe, sizes, machine)
     if need <= machine.free:
         _check_share_of_vllm(recipe, sizes, machine)
         return
@@ -47,6 +46,15 @@ def check_it_fits(recipe: Recipe, machine: Machine | None = None) -> None:
     raise TrainingFailed(
         "too_large", f"{what}, and {machine.name} has {format_bytes(machine.total)}. Change the recipe: {advice}"
     )
+
+
+def _count_need(recipe: Recipe, sizes: ModelSizes, machine: Machine) -> int:
+    """The bytes that one process holds on its GPU, or all of them in the memory of a machine without."""
+    whole = sizes.weights + sizes.adapter
+    held = whole + 3 * sizes.trained  # 3: gradients, and AdamW's two moments
+    if recipe.sharding == "none":
+        return held if machine.gpu else held * recipe.processes
+    return held // recipe.processes if machine.gpu else max(held, whole * recipe.processes)  # each reads all of it
 
 
 def _check_share_of_vllm(recipe: Recipe, sizes: ModelSizes, machine: Machine) -> None:

@@ -23,6 +23,7 @@ GRPO_LOGITS = 3  # log-probabilities, their gradient, one temporary
 CUDA_RUNTIME = 700_000_000  # context, cuBLAS workspaces, allocator's rounding: assumed, not measured
 CPU_RUNTIME = 600_000_000  # a process that has imported torch, transformers, TRL and PEFT: 540 MiB measured
 VLLM_CPU_CACHE = 2 * 1024**3  # VLLM_CPU_KVCACHE_SPACE of trainer/learner/vllm_server.py
+SHARED_OUT = ("weights", "adapter", "optimizer", "gradients")  # of what a process allocates, by FSDP2
 EVALUATED_ROWS = 16  # pool_registry.language_models.batched_model.MAX_BATCH
 
 
@@ -66,6 +67,8 @@ def find_largest_stage(recipe: Recipe, machine: Machine) -> tuple[str, list[Allo
     stages = {}
     if recipe.sft is not None:
         stages["sft"] = _allocate_sft(recipe.sft, recipe.processes, sizes, machine, recomputes)
+        if recipe.sharding == "full":
+            stages["sft"] = _share_out(stages["sft"], recipe.processes, sizes)
     if recipe.grpo is not None:
         # The adapter that GRPO starts from is new, unless SFT or a checkpoint comes before.
         continues = recipe.sft is not None or bool(recipe.model.start)
@@ -83,6 +86,19 @@ def _allocate_sft(
     head = _head_bytes(sizes, machine, tokens, tokens, SFT_LOGITS)
     step = _allocate_training_step(sizes, rows, settings.max_length, settings.accumulation, head, recomputes)
     return [*_allocate_model(sizes), *step, _allocate_runtime(machine)]
+
+
+def _share_out(parts: list[Allocation], processes: int, sizes: ModelSizes) -> list[Allocation]:
+    """Give each process its part of what FSDP2 shares out, and the two layers that are whole at a time."""
+    among = f"; shared out among {processes}"
+    shared = [
+        Allocation(name=part.name, bytes=part.bytes // processes, note=f"{part.note}{among}")
+        if part.name in SHARED_OUT
+        else part
+        for part in parts
+    ]
+    gathered = 2 * sizes.weights // sizes.layers
+    return [*shared, Allocation(name="gathered layers", bytes=gathered, note="one computes, the next one arrives")]
 
 
 def _allocate_grpo(

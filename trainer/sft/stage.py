@@ -35,6 +35,7 @@ from trainer.learner.load_and_save import (
     load_learner,
 )
 from trainer.learner.ranks import run_ranks
+from trainer.learner.sharding import SHARDING, shard_on_cpu
 from trainer.recipe import DemonstrationSettings, Recipe, SftSettings
 from trainer.sft.collect import DemonstrationCollector, Progress
 from trainer.sft.demonstrations import (
@@ -105,7 +106,8 @@ def _learn(
     recipe, job_folder = training.recipe, training.job_folder
     resume = find_resume_checkpoint(job_folder, "sft", sft_round.before)
     start = job_folder.find_newest_checkpoint() if sft_round.before and resume is None else None
-    learner = load_learner(recipe.model, settings.optimizer.seed, resume or (start[1] if start else None))
+    sharded = recipe.sharding == "full"
+    learner = load_learner(recipe.model, settings.optimizer.seed, resume or (start[1] if start else None), sharded)
     data = make_dataset(rows, ChatTokens(learner.tokenizer), settings.max_length)
     log.info("%d demonstrations, %d fit into %d tokens", len(rows), len(data), settings.max_length)
     clear_draft(job_folder)
@@ -121,6 +123,7 @@ def _learn(
         callbacks=[callback],
     )
     trainer.remove_callback(PrinterCallback)  # the job's log has lines of its own
+    shard_on_cpu(trainer)
     trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     return not callback.stopped
 
@@ -244,6 +247,8 @@ def make_dataset(rows: Sequence[Demonstration], chat: ChatTokens, max_length: in
 
 def _make_arguments(recipe: Recipe, settings: SftSettings, job_folder: JobFolder, steps: int) -> SFTConfig:
     shared: dict[str, Any] = build_trainer_arguments(recipe.model, settings.optimizer, steps, job_folder.draft)
+    if recipe.sharding == "full":
+        shared |= SHARDING
     return SFTConfig(
         **shared,
         per_device_train_batch_size=settings.batch // recipe.processes,

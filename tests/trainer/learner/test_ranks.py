@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from orchestrator.checkpoints import complete_steps
+from orchestrator.checkpoints import complete_steps, read_checkpoint
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import choose_home
 from tests.trainer.support.presets import run_as_job
@@ -23,6 +23,9 @@ from trainer.job_process import run_job
 from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.jobs.queue import JobStore
 from trainer.learner.ranks import RankEnd, explain_failure
+from trainer.memory_fit.model_sizes import measure_model
+from trainer.memory_fit.must_fit import check_it_fits
+from trainer.memory_fit.stages import Machine, find_largest_stage
 from trainer.recipe import Recipe, dump_recipe, load_recipe, parse_recipe
 
 ROOT = Path(__file__).parents[3]
@@ -51,13 +54,18 @@ def draw(sample, group):
 """
 
 
-def make_recipe(base: Path, stage: str, processes: int, steps: int) -> Recipe:
+ADAPTER = "lora: {rank: 2, targets: [q_proj]}"
+UNMEASURED = SFT.replace("check_tasks: 1", "check_tasks: 0")
+
+
+def make_recipe(base: Path, stage: str, processes: int, steps: int, model: str = ADAPTER, more: str = "") -> Recipe:
     return parse_recipe(f"""
 name: ranks
-model: {{base: {base}, prompt: query, turn_tokens: 16, lora: {{rank: 2, targets: [q_proj]}}}}
+model: {{base: {base}, prompt: query, turn_tokens: 16, {model}}}
 tasks: {{source: ledger, levels: [1], count: 12}}
 threads: 1
 processes: {processes}
+{more}
 {stage.replace("STEPS", str(steps))}
 """)
 
@@ -89,6 +97,37 @@ def test_two_processes_take_the_same_sft_steps_as_one(tiny_base, tmp_path, monke
 
 @pytest.mark.medium
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "weights"),
+    [(f"{ADAPTER}, checkpointing: true", "adapter_model.safetensors"), ("checkpointing: false", "model.safetensors")],
+    ids=["adapter", "every weight"],
+)
+def test_two_processes_that_share_out_a_model_take_the_steps_of_one_and_write_it_whole(
+    tiny_base, tmp_path, monkeypatch, model, weights
+):
+    from safetensors.torch import load_file
+
+    from trainer.learner.load_and_save import load_learner
+
+    one, two = (
+        run_as_job(make_recipe(tiny_base, UNMEASURED, processes, 4, model, more), tmp_path / more[:8], monkeypatch)
+        for processes, more in ((1, ""), (2, "sharding: full"))
+    )
+    assert (one.row.state, two.row.state) == ("done", "done"), two.row.message
+    names = ("step", "loss", "grad_norm")
+    assert read_figures(two.folder, *names) == pytest.approx(read_figures(one.folder, *names), rel=1e-3)
+    (_, whole), (_, gathered) = (complete_steps(job.folder.checkpoints)[0] for job in (one, two))
+    assert (gathered / "pytorch_model_fsdp.bin").exists(), "the weights were not shared out"
+    expected, written = load_file(whole / weights), load_file(gathered / weights)
+    assert written.keys() - expected.keys() <= {"lm_head.weight"}, "a tied head is written, too"
+    for name, tensor in expected.items():
+        assert written[name].dtype == tensor.dtype and (written[name] - tensor).abs().max() < 1e-4, name
+    assert read_checkpoint(gathered, verify=True).kind == read_checkpoint(whole).kind
+    load_learner(parse_recipe(f"model: {{base: {tiny_base}}}\nsft: {{}}").model, 0, gathered)
+
+
+@pytest.mark.medium
+@pytest.mark.slow
 def test_two_processes_take_the_same_grpo_steps_as_one_and_the_first_writes_alone(tiny_base, tmp_path, monkeypatch):
     """The second step updates from the episodes of the first, with the weights that it made."""
     reward = tmp_path / "reward.py"
@@ -116,11 +155,12 @@ def test_two_processes_take_the_same_grpo_steps_as_one_and_the_first_writes_alon
 
 @pytest.mark.medium
 @pytest.mark.slow
-def test_a_killed_rank_ends_the_job_clearly_and_a_resume_goes_on(tiny_base, tmp_path, monkeypatch):
+@pytest.mark.parametrize("sharding", ["none", "full"])
+def test_a_killed_rank_ends_the_job_clearly_and_a_resume_goes_on(tiny_base, tmp_path, monkeypatch, sharding):
     monkeypatch.setenv("PODIUM_HOME", str(tmp_path))
     store = open_store(choose_home(str(tmp_path)))
     jobs = JobStore(store.engine, store.home)
-    job = jobs.submit(make_recipe(tiny_base, SFT, 2, 400), here=True).id
+    job = jobs.submit(make_recipe(tiny_base, UNMEASURED, 2, 400, more=f"sharding: {sharding}"), here=True).id
     job_folder = jobs.folder(job)
     try:
         running = threading.Thread(target=run_job, args=(job, store, jobs))
@@ -216,9 +256,38 @@ def test_a_recipe_that_cannot_be_shared_out_is_refused_with_what_to_change(recip
     assert advice in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("recipe", "advice"),
+    [
+        ("sft: {saving: {check_tasks: 0}}", "set processes: 2 or more"),
+        ("processes: 2, grpo: {}", "leave grpo out, or set sharding: none"),
+        ("processes: 2, sft: {}", "set sft.saving.check_tasks: 0"),
+    ],
+)
+def test_a_recipe_whose_weights_cannot_be_shared_out_is_refused_with_what_to_change(recipe, advice):
+    parse_recipe("{sharding: none, %s}" % recipe)
+    with pytest.raises(InvalidRecipe) as refusal:
+        parse_recipe("{sharding: full, %s}" % recipe)
+    assert advice in str(refusal.value)
+
+
+def test_a_model_too_large_for_one_gpu_fits_when_it_is_shared_out(tiny_base):
+    shared, whole = (
+        make_recipe(tiny_base, UNMEASURED, 2, 4, "checkpointing: true", f"sharding: {sharding}")
+        for sharding in ("full", "none")
+    )
+    memory = 3 * measure_model(whole.model, gpu=True).weights  # with gradients and moments it is 4, so 2 for each
+    gpu = Machine("a small GPU", True, memory, memory)
+    check_it_fits(shared, gpu)
+    with pytest.raises(TrainingFailed):
+        check_it_fits(whole, gpu)
+    needs = [sum(part.bytes for part in find_largest_stage(recipe, gpu)[1]) for recipe in (shared, whole)]
+    assert needs[0] < needs[1]
+
+
 def test_a_recipe_of_one_process_is_written_without_the_key():
     recipe = load_recipe("single-gpu-24gb")
-    assert "processes" not in dump_recipe(recipe)
+    assert "processes" not in dump_recipe(recipe) and "sharding" not in dump_recipe(recipe)
     shared = recipe.model_copy(update={"processes": 2, "grpo": None})
     assert parse_recipe(dump_recipe(shared)).processes == 2
     assert shared.with_only("sft").processes == 2 and shared.with_only("evaluate").processes == 1
