@@ -34,11 +34,12 @@ class LocalCluster:
         self._cluster = cluster
         self.place = f"ray://127.0.0.1:{port}"
 
-    def add_node(self, cpus: int = 1, environment: Mapping[str, str] | None = None) -> Any:
-        """Start a node and return it; `environment` is added to that of its processes."""
+    def add_node(self, cpus: int = 1, gpus: int = 0, environment: Mapping[str, str] | None = None) -> Any:
+        """Start a node and return it; `environment` is added to that of its processes. Ray gives its `gpus` out without
+        looking whether there are any."""
         with patch.dict(os.environ, environment or {}):
             return self._cluster.add_node(
-                num_cpus=cpus, num_gpus=0, object_store_memory=STORE_BYTES, include_dashboard=False
+                num_cpus=cpus, num_gpus=gpus, object_store_memory=STORE_BYTES, include_dashboard=False
             )
 
     def kill_node(self, node: Any) -> None:

@@ -150,7 +150,12 @@ class DemonstrationSettings(RecipeSection):
     )
     starred: bool = Field(default=True, description="Also the starred traces on this pool.")
     file: str = Field(default="", description="Also trajectories from a JSONL file.")
-    concurrency: int = Field(default=16, ge=1, le=512, description="Episodes at a time, on each node of a cluster.")
+    concurrency: int = Field(
+        default=16,
+        ge=1,
+        le=512,
+        description="Episodes at a time, on each node of a cluster (on each GPU where models are loaded).",
+    )
     where: UnpaidPlaceText = Field(
         default=str(HERE),
         description="Where trajectories are sampled. here: where the job runs. ray://HOST:PORT: on a Ray cluster.",

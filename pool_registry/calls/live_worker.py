@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import stamina
-from aiolimiter import AsyncLimiter
 
 from pool_registry.actions import (
     NO_USAGE,
@@ -30,6 +29,7 @@ from pool_registry.actions import (
     storable,
 )
 from pool_registry.calls.circuit_breaker import FAILURES, Admission, Breaker, breaker_of
+from pool_registry.calls.limit_share import count_slots, make_limiter
 from pool_registry.calls.spending import Bill, current_spending
 from pool_registry.calls.time_limit import TimeLimit
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
@@ -68,9 +68,9 @@ class LiveWorker:
         self.role = worker.role
         self.parameters: Mapping[str, JsonValue] = worker.parameters
         # A recursive call holds its slot while the inner episode may need the same worker: no queue there.
-        slots = spec.max_concurrency if self.role != "recursion" else 1_000_000
+        slots = count_slots(spec, worker.remote) if self.role != "recursion" else 1_000_000
         self._slots = asyncio.Semaphore(slots)
-        self._rate = AsyncLimiter(spec.rate_limit, 60.0) if spec.rate_limit else None
+        self._rate = make_limiter(spec)
         self._time_limit = TimeLimit(spec.timeout_s)
         self._retries = spec.retries if worker.remote else 0
         self._breaker = breaker_of(spec) if worker.remote else None  # what runs here fails by what it is asked

@@ -1,8 +1,9 @@
 """Hands episodes out to the nodes of a cluster and keeps what comes back.
 
-Ray places one actor on each node, carries work and outcomes, and when a node is lost starts its actor on another one
-and runs again there what it had not finished. An episode is finished once its outcome is here: its events go to this
-data folder's traces, and only then is its row written.
+Ray places one actor on each node, or on each GPU where models are loaded, and carries work and outcomes. When a node is
+lost Ray starts its actor on another one and runs again there what it had not finished; what an actor on a GPU had in
+hand runs on the others. An episode is finished once its outcome is here: its events go to this data folder's traces,
+and only then is its row written.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from orchestrator.traces.store import Store
 from pool_registry.actions import Usage
 from pool_registry.calls.spending import current_spending
 from pool_registry.pool import Limits, Pool
-from trainer.cluster.connection import CODE, ClusterNode, connect, import_ray, list_nodes
+from trainer.cluster.connection import CODE, connect, import_ray, list_nodes
+from trainer.cluster.placement import Placement, place_actors
 from trainer.cluster.preflight import check_nodes
 from trainer.cluster.work import CellSetup, TeacherSetup, WorkOutcome, WorkplaceSetup
 from trainer.errors import TrainingFailed
@@ -34,8 +36,7 @@ from trainer.results.rows import ResultRow
 from trainer.sft.collect import Trajectory
 
 log = logging.getLogger(__name__)
-# Of a CPU, and of a GPU where the node has one. An actor whose node is lost must find room on another one.
-SLICE = 0.01
+SLICE = 0.01  # of a CPU: an actor whose node is lost must find room on another one
 RETRIES = 3  # of an episode whose node is lost
 START_S = 120.0
 CLOSE_S = 10.0
@@ -46,9 +47,9 @@ RESUME = "What is finished counts; resume goes on with the rest"
 
 @dataclass(slots=True)
 class _NodeActor:
-    """The actor of a node. `running` counts its episodes, `spent` is in US dollars."""
+    """The actor of a node, or of one of its GPUs. `running` counts its episodes, `spent` is in US dollars."""
 
-    node: ClusterNode
+    placement: Placement
     handle: Any
     running: int = 0
     spent: float = 0.0
@@ -71,32 +72,33 @@ def open_cluster(
     max_cost: float | None = None,
 ) -> Iterator[ClusterEpisodes]:
     """Connect to a cluster, let its nodes check what these pools and orchestrators need, and start an actor on each,
-    for the body of the `with`. The other arguments are those of `start_episodes`.
+    or on each GPU, for the body of the `with`. The other arguments are those of `start_episodes`.
 
     Raises TrainingFailed, also with what nodes lack.
     """
     with connect(place) as nodes:
         check_nodes(nodes, pools, orchestrators)
-        log.info("%s: %d nodes, each runs %d episodes at a time", place, len(nodes), concurrency)
-        with start_episodes(nodes, concurrency, max_cost) as episodes:
+        placements = place_actors(nodes, pools, orchestrators)
+        log.info("%s: %d places, each runs %d episodes at a time", place, len(placements), concurrency)
+        with start_episodes(placements, concurrency, max_cost) as episodes:
             yield episodes
 
 
 @contextmanager
 def start_episodes(
-    nodes: Sequence[ClusterNode], concurrency: int, max_cost: float | None = None
+    placements: Sequence[Placement], concurrency: int, max_cost: float | None = None
 ) -> Iterator[ClusterEpisodes]:
-    """Start an actor on each node of the cluster that this process is connected to, for the body of the `with`.
+    """Start actors on the cluster that this process is connected to, for the body of the `with`.
 
-    Each runs about `concurrency` episodes at a time and may spend an equal share of `max_cost`, in US dollars. Raises
-    TrainingFailed when they do not start.
+    Each runs about `concurrency` episodes at a time and has an equal part of `max_cost`, in US dollars, and of what
+    limits the workers. Raises TrainingFailed when they do not start.
     """
-    ray = import_ray()
-    share = None if max_cost is None else max_cost / len(nodes)
+    ray, count = import_ray(), len(placements)
+    share = None if max_cost is None else max_cost / count
     actor_class = ray.remote(_define_actor())
     actors = [
-        _NodeActor(node, actor_class.options(**_choose_options(node, concurrency * len(nodes))).remote(share))
-        for node in nodes
+        _NodeActor(place, actor_class.options(**_choose_options(place, concurrency * count)).remote(share, count))
+        for place in placements
     ]
     try:
         _await_start(ray, actors)
@@ -109,10 +111,10 @@ def _define_actor() -> type:
     """The class of the actors. It is made here, and not imported, so that the head need not have Podium."""
 
     class NodeActor:
-        def __init__(self, max_cost: float | None) -> None:
+        def __init__(self, max_cost: float | None, actors: int) -> None:
             from trainer.cluster.node import NodeEpisodes
 
-            self._episodes = NodeEpisodes(max_cost)
+            self._episodes = NodeEpisodes(max_cost, actors)
 
         async def start(self) -> None:
             """Return once the actor runs."""
@@ -129,17 +131,20 @@ def _define_actor() -> type:
     return NodeActor
 
 
-def _choose_options(node: ClusterNode, concurrency: int) -> dict[str, Any]:
-    """Where an actor runs and what becomes of it when its node is lost, in Ray's words."""
+def _choose_options(place: Placement, concurrency: int) -> dict[str, Any]:
+    """Where an actor runs and what becomes of it when its node is lost, in Ray's words.
+
+    It starts again on another node. One that had a GPU would wait there for one that is free: the others take over.
+    """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     return {
         "num_cpus": SLICE,
-        "num_gpus": SLICE if node.gpus else 0,
+        "num_gpus": place.gpus,
         "max_concurrency": concurrency,
-        "max_restarts": -1,
-        "max_task_retries": RETRIES,
-        "scheduling_strategy": NodeAffinitySchedulingStrategy(node.id, soft=True),
+        "max_restarts": 0 if place.gpus else -1,
+        "max_task_retries": 0 if place.gpus else RETRIES,
+        "scheduling_strategy": NodeAffinitySchedulingStrategy(place.node.id, soft=not place.gpus),
     }
 
 
@@ -170,7 +175,7 @@ def _end_actors(ray: Any, actors: Sequence[_NodeActor]) -> None:
 class ClusterEpisodes:
     """Runs episodes on the actors of a cluster: the place of an evaluation's trials and of a teacher's trajectories."""
 
-    _actors: Sequence[_NodeActor]
+    _actors: list[_NodeActor]
     _keys: count[int] = field(default_factory=count)
     _looked_at: float = 0.0
     _seen_at: float = field(default_factory=time.monotonic)
@@ -196,13 +201,16 @@ class ClusterEpisodes:
 
     async def run(self, setup: SharedSetup, work: object) -> WorkOutcome:
         """Run an episode on the node that has least to do. Raises TrainingFailed with what kept it from running."""
-        actor = min(self._actors, key=lambda actor: actor.running / actor.node.cpus)
+        actor = min(self._actors, key=lambda actor: actor.running / actor.placement.node.cpus)
+        name = actor.placement.node.name
         actor.running += 1
         try:
             reply = await self._fetch(actor.handle.run, setup.key, setup.reference, pickle.dumps(work), actor.spent)
         except import_ray().exceptions.RayError as error:
+            if self._leave_to_others(actor):
+                return await self.run(setup, work)
             raise TrainingFailed(
-                CODE, f"an episode failed {RETRIES + 1} times, last on {actor.node.name}: {_shorten(error)}. {RESUME}"
+                CODE, f"an episode failed {RETRIES + 1} times, last on {name}: {_shorten(error)}. {RESUME}"
             ) from error  # fmt: skip
         except ConnectionError as error:
             raise TrainingFailed(
@@ -214,8 +222,15 @@ class ClusterEpisodes:
         _charge(actor, outcome)
         if outcome.problem is not None:
             code, sentence = outcome.problem
-            raise TrainingFailed(code, f"on {actor.node.name}: {sentence}")
+            raise TrainingFailed(code, f"on {name}: {sentence}")
         return outcome
+
+    def _leave_to_others(self, actor: _NodeActor) -> bool:
+        """Give an actor up that has lost its GPU. Returns whether others are left."""
+        if actor.placement.gpus and actor in self._actors:
+            log.warning("%s is lost; the other places go on", actor.placement.node.name)
+            self._actors.remove(actor)
+        return bool(actor.placement.gpus and self._actors)
 
     async def _fetch(self, method: Any, *arguments: object) -> bytes:
         """Call an actor and wait for its reply, for as long as there are nodes. Raises RayError, ConnectionError and
@@ -237,12 +252,10 @@ class ClusterEpisodes:
         self._looked_at = now
         _check_connection()
         nodes = await asyncio.to_thread(list_nodes, import_ray())
-        needs_gpu = any(actor.node.gpus for actor in self._actors)
-        if any(node.gpus or not needs_gpu for node in nodes):
+        if nodes:
             self._seen_at = time.monotonic()
         elif now - self._seen_at > LOST_S:
-            what = "node with a GPU" if needs_gpu and nodes else "node"
-            raise TrainingFailed(CODE, f"no {what} of the cluster is left: start some. {RESUME}")
+            raise TrainingFailed(CODE, f"no node of the cluster is left: start some. {RESUME}")
 
     async def close(self, setup: SharedSetup) -> None:
         """Close what a setup has opened on the nodes."""

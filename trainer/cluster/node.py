@@ -17,6 +17,7 @@ from orchestrator.errors import OrchestratorError, UnknownOrchestrator
 from orchestrator.orchestrator_name import OrchestratorName, split_options
 from orchestrator.policies.registry import POLICIES
 from pool_registry.actions import Usage
+from pool_registry.calls.limit_share import share_limits
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.calls.live_worker import LiveWorker
 from pool_registry.calls.spending import Spending, charge_calls_to
@@ -40,10 +41,12 @@ class _EventCollector:
 
 
 class NodeEpisodes:
-    """The open pools of a node. `max_cost` is its share of the job's spend cap, in US dollars; None without one."""
+    """The open pools of an actor. `max_cost` is its share of the job's spend cap, in US dollars; None without one. It
+    is one of so many `actors`, which share the limits of the workers."""
 
-    def __init__(self, max_cost: float | None) -> None:
+    def __init__(self, max_cost: float | None, actors: int = 1) -> None:
         expect_many_episodes()
+        self._actors = actors
         self._spending = Spending(max_cost=max_cost)
         self._workplaces: dict[str, Workplace] = {}
 
@@ -56,7 +59,7 @@ class NodeEpisodes:
         _events.set(events)
         result, problem = None, None
         try:
-            with charge_calls_to(self._spending):
+            with charge_calls_to(self._spending), share_limits(self._actors):
                 result = await self._open(key, setup).run(pickle.loads(work))  # noqa: S301  from our own driver
         except (PoolError, OrchestratorError, TrainerError) as error:
             problem = (error.code if isinstance(error, TrainingFailed) else type(error).__name__, str(error))

@@ -45,7 +45,8 @@ def find_cluster_problems(recipe: Recipe, pools: Sequence[Pool]) -> Iterator[tup
                 yield (
                     "pool",
                     f"the worker {spec.name} of {pool.name} asks {host}, which on a node is the node itself: write an "
-                    "address that nodes reach, or switch the worker off",
+                    "address that all nodes reach (several vLLM servers stand behind one router), or switch the worker "
+                    "off",
                 )
 
 

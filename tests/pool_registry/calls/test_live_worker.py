@@ -18,6 +18,7 @@ from pool_registry.actions import Action, Observation, Status, Usage
 from pool_registry.calls.call_cache import CallCache
 from pool_registry.calls.call_cache_table import DatabaseCacheStore, RecordedRow
 from pool_registry.calls.circuit_breaker import FAILURES, OPEN_S, Admission, Breaker, breaker_of
+from pool_registry.calls.limit_share import share_limits
 from pool_registry.calls.live_pool import LivePool, live_pool, open_live_pool
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
 from pool_registry.kinds import KINDS, Kind
@@ -308,6 +309,26 @@ def test_no_more_calls_a_minute_start_than_allowed():
         return len(started)
 
     assert asyncio.run(many()) == 5  # the sixth would start after twelve seconds
+
+
+@pytest.mark.parametrize(
+    ("limits", "at_once"),
+    [({"rate_limit": 10.0}, 5), ({"rate_limit": 1.0}, 1), ({"max_concurrency": 5}, 2), ({"max_concurrency": 1}, 1)],
+)
+def test_one_of_two_processes_has_half_of_what_limits_a_worker(limits, at_once):
+    async def many() -> int:
+        started: list[float] = []
+        with share_limits(2):
+            pool = open_live_pool(Pool(name="p", workers=(worker(**{"max_concurrency": 64} | limits),)))
+        action = Action("a", {"text": "hang"})
+        calls = [asyncio.create_task(pool.call(action, on_start=lambda: started.append(1))) for _ in range(20)]
+        await asyncio.sleep(0.2)
+        for each in calls:
+            each.cancel()
+        await pool.close()
+        return len(started)
+
+    assert asyncio.run(many()) == at_once
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,13 @@ from pool_registry.storage.data_folder import choose_home
 from pool_registry.worker import WorkerSpec
 from scripts.local_cluster import ROOT, start_cluster
 from tests.trainer.jobs.test_durability import until
+from trainer.cluster import episodes
+from trainer.cluster.connection import connect, import_ray
+from trainer.cluster.episodes import start_episodes
+from trainer.cluster.placement import place_actors
+from trainer.errors import TrainingFailed
 from trainer.evaluation.side_by_side import compare_jobs
+from trainer.job_place import parse_place
 from trainer.job_process import run_job
 from trainer.recipe import DemonstrationSettings, ModelSettings, Recipe, dump_recipe, parse_recipe
 from trainer.results.rows import ResultRow, read_results
@@ -159,6 +165,65 @@ def test_a_killed_node_loses_no_episode_and_repeats_none_that_finished(cluster, 
     assert EPISODES <= made.total() <= EPISODES + 12, "only what the killed node had in hand was run again"
     assert store.traces.row(rows[-1].episode).correct
     assert len(store.traces.search(TraceFilter(limit=1000))) == EPISODES, "an episode that was lost left no half trace"
+
+
+def test_models_have_a_gpu_each_and_when_one_is_lost_the_others_go_on(
+    cluster, store, jobs, words, calls, tiny_base, monkeypatch
+):
+    model = WorkerSpec(name="model", kind="local_model", description="answers", config={"model": str(tiny_base)})
+    plain = store.pools.latest("words").pool
+    pool = plain.model_copy(update={"workers": (*plain.workers, model)})
+    store.pools.save(pool)
+    doomed, spared = cluster.add_node(gpus=1), cluster.add_node(gpus=2)
+    try:
+        with connect(parse_place(cluster.place)) as nodes:
+            places = place_actors(nodes, [pool], ["oracle"])
+            assert sorted(place.gpus for place in places) == [0, 0, 1, 1, 1]
+            with start_episodes(places, 4):
+                assert not import_ray().available_resources().get("GPU"), "each is claimed"
+                monkeypatch.setattr(episodes, "START_S", 3.0)
+                with pytest.raises(TrainingFailed, match="other work holds them"), start_episodes(places[-1:], 4):
+                    pass
+                monkeypatch.undo()
+        job = jobs.submit(make_recipe(words, cluster.place, pool="words"), here=True).id
+        results = jobs.folder(job).results
+
+        def kill_in_the_middle() -> None:
+            until(lambda: len(read_results(results)) >= 24 or jobs.get(job).ended_at, seconds=180)
+            cluster.kill_node(doomed)
+
+        killing = threading.Thread(target=kill_in_the_middle)
+        killing.start()
+        run_job(job, store, jobs)
+        killing.join()
+    finally:
+        cluster.kill_node(spared)
+    rows = read_results(results)
+    assert jobs.get(job).state == "done", jobs.get(job).message
+    assert len(rows) == EPISODES and all(row.correct for row in rows)
+    assert EPISODES <= read_calls(calls).total() <= EPISODES + 12
+
+
+def test_the_rate_of_a_worker_holds_over_all_nodes(cluster, store, jobs, words, tmp_path):
+    """60 calls a minute: 60 at first, then one a second, however many nodes there are."""
+    starts = tmp_path / "starts.txt"
+    code = tmp_path / "note.py"
+    code.write_text(
+        "import time\n"
+        "def note(word: str) -> str:\n"
+        f"    with open({str(starts)!r}, 'a') as file:\n"
+        "        file.write(f'{time.time()}\\n')\n"
+        "    return word\n"
+    )
+    rated = WorkerSpec(name="slow", kind="function", description="says a word", rate_limit=60.0, max_concurrency=2,
+                       config={"target": f"{code}:note"})  # fmt: skip
+    store.pools.save(Pool(name="words", workers=(rated,), limits=Limits()))
+    ended = run(make_recipe(words, cluster.place, pool="words", count=72, concurrency=40), store, jobs)
+    assert ended.state == "done", ended.message
+    times = sorted(float(line) for line in starts.read_text().split())
+    assert len(times) == 72
+    for count, at in enumerate(times, start=1):
+        assert count <= 60 + 2 + (at - times[0]), "more calls than the rate allows"
 
 
 def test_a_killed_process_goes_on_with_the_episodes_that_are_missing(cluster, store, jobs, words, calls):

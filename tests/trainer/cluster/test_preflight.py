@@ -9,7 +9,8 @@ import pytest
 
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
-from trainer.cluster.connection import check_address, connect
+from trainer.cluster.connection import ClusterNode, check_address, connect
+from trainer.cluster.placement import Placement, place_actors
 from trainer.cluster.preflight import find_cluster_problems, list_clusters, refuse_cluster_problems
 from trainer.errors import InvalidRecipe, TrainingFailed
 from trainer.job_place import parse_place
@@ -43,6 +44,30 @@ def test_a_cluster_does_not_train_and_the_sentence_says_what_to_do():
     assert [key for key, _ in refused.value.problems] == ["where"]
     for part in ("does not train", f"sft.demonstrations.where: {CLUSTER}", f"evaluate RECIPE --on {CLUSTER}"):
         assert part in str(refused.value)
+
+
+def test_a_place_is_a_node_and_where_models_are_loaded_a_gpu():
+    nodes = [ClusterNode("a", "a", 8, 2), ClusterNode("b", "b", 8, 0)]
+    here, there = (Placement(nodes[0], 1), Placement(nodes[1], 0))
+    model = WorkerSpec(name="model", kind="local_model", description="answers")
+    inner = WorkerSpec(name="inner", kind="orchestrator", description="asks", config={"orchestrator": "my-job@4"})
+    for pool, orchestrator in (
+        (Pool(name="p", workers=(model,)), "oracle"),
+        (Pool(name="p", workers=(inner,)), "oracle"),
+        (Pool(name="p", workers=(CALCULATOR,)), "my-job@4"),
+    ):
+        assert place_actors(nodes, [pool], [orchestrator]) == [here, there, here]
+    same = inner.model_copy(update={"config": {}})
+    alone = Pool(name="p", workers=(CALCULATOR, same))
+    assert place_actors(nodes, [alone], ["oracle", "random_plan"]) == [Placement(node) for node in nodes]
+
+
+def test_there_are_no_more_places_than_a_worker_elsewhere_takes_calls_at_a_time():
+    nodes = [ClusterNode(name, name, 8, 0) for name in "abcd"]
+    narrow = chat("narrow", "10.0.0.9").model_copy(update={"max_concurrency": 2})
+    local = CALCULATOR.model_copy(update={"max_concurrency": 1})
+    assert place_actors(nodes, [Pool(name="p", workers=(local, narrow))], []) == [Placement(node) for node in nodes[:2]]
+    assert len(place_actors(nodes, [Pool(name="p", workers=(local,))], [])) == 4
 
 
 def test_demonstrations_go_to_a_cluster_while_training_stays_here():
