@@ -24,6 +24,7 @@ from sqlmodel import SQLModel
 
 from orchestrator.engine.edits import AddStep, ChangeStep, RemoveStep, RunAgain, SetAnswer, WhatIf
 from orchestrator.engine.episode import replay
+from orchestrator.engine.episode_loop import new_episode_id
 from orchestrator.engine.events import (
     EpisodeEnded,
     EpisodeStarted,
@@ -244,6 +245,18 @@ def test_search_filters_and_orders(store):
     assert (ids(text="OTHER"), ids(text="0%_d"), ids(text="%"), ids(text="none")) == (["b"], ["a"], ["a"], [])
     assert (ids(limit=1), ids(limit=1, offset=1)) == (["d"], ["b"])
     assert store.traces.distinct("pool") == ["p", "q"]
+
+
+def test_ids_are_long_enough_for_millions_and_the_shorter_ones_of_before_are_read_as_well(store):
+    ids = {new_episode_id() for _ in range(1000)}
+    assert len(ids) == 1000 and all(int(one, 16) < 2**96 for one in ids) and max(int(one, 16) for one in ids) > 2**80
+    older, newer = "3f9a0c17be52", ids.pop()
+    for episode in (older, newer):
+        record(store, episode, started(episode), EpisodeEnded("answered", 1.0, "done"))
+    for episode in (older, newer):
+        assert store.traces.row(episode).query == store.traces.episode(episode).query == episode
+        assert [row.id for row in store.traces.search(TraceFilter(text=episode[:10]))] == [episode]
+    assert {row.id for row in store.traces.search(TraceFilter())} == {newer, older}
 
 
 def test_pools_are_listed_by_what_ran_on_them(store):
