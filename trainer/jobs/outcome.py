@@ -32,7 +32,8 @@ class Weakness:
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
     """How many held-out tasks the last checkpoint of a job solves. `before`: how many the model did that it was trained
-    from; None where that was not measured. `gain`: the difference as a share, with its 95 % interval."""
+    from; None where that was not measured. `gain`: the difference as a share, with its 95 % interval. `cut_off`: how
+    many episodes of either reached the pool's deadline, and count as wrong."""
 
     orchestrator: str
     pool: str
@@ -42,6 +43,7 @@ class JobOutcome:
     gain: tuple[float, float, float] | None
     weakest: Weakness | None
     own: bool
+    cut_off: int = 0
 
     @property
     def sentence(self) -> str:
@@ -55,7 +57,16 @@ class JobOutcome:
             text += f" ({mean:+d} points; 95 %: {low:+d} to {high:+d})"
         if self.weakest is not None:
             text += f". Weakest: {self.weakest.kind}, {self.weakest.solved} of {self.weakest.total}"
-        return f"{text}."
+        return f"{text}.{self._explain_cut_off()}"
+
+    def _explain_cut_off(self) -> str:
+        if not self.cut_off:
+            return ""
+        episodes = "1 episode" if self.cut_off == 1 else f"{self.cut_off:,} episodes"
+        return (
+            f" {episodes} reached the pool's deadline and count as wrong: raise it, or measure again with a smaller "
+            "`evaluate.concurrency`."
+        )
 
 
 def describe_outcome(job: str, recipe: Recipe, job_folder: JobFolder) -> JobOutcome | None:
@@ -86,6 +97,7 @@ def describe_outcome(job: str, recipe: Recipe, job_folder: JobFolder) -> JobOutc
         gain=gain,
         weakest=find_weakest(mine, load_plans(source, mine)),
         own=source.startswith((SOURCE, "file:")),
+        cut_off=sum(row.outcome == "deadline" for row in (*mine, *theirs)),
     )
 
 

@@ -33,24 +33,26 @@ def measure(tmp_path: Path):
     tasks = recipe.tasks.model_copy(update={"source": f"file:{file}"})
     recipe = recipe.model_copy(update={"pool": "shop", "tasks": tasks})
 
-    def run(solved: dict[str, set[int]], recipe=recipe, level: int = 0):
+    def run(solved: dict[str, set[int]], recipe=recipe, level: int = 0, outcome: str = "answered"):
         for name, right in solved.items():
-            append_solved(folder, name, right, level)
+            append_solved(folder, name, right, level, outcome)
         return describe_outcome(JOB, recipe, folder)
 
     return run
 
 
-def append_solved(folder: JobFolder, orchestrator: str, right: set[int], level: int = 0) -> None:
+def append_solved(
+    folder: JobFolder, orchestrator: str, right: set[int], level: int = 0, outcome: str = "answered"
+) -> None:
     """Results on twenty tasks."""
     for index in range(20):
-        append_result(folder.results, _write_row(orchestrator, index, index in right, level))
+        append_result(folder.results, _write_row(orchestrator, index, index in right, level, outcome))
 
 
-def _write_row(orchestrator: str, index: int, correct: bool, level: int) -> ResultRow:
+def _write_row(orchestrator: str, index: int, correct: bool, level: int, outcome: str) -> ResultRow:
     return ResultRow(
         orchestrator=orchestrator, source="x", family="own", level=level and 1 + index % 2, split="test", index=index,
-        query=f"question {index}", episode=f"e{index}", correct=correct, outcome="answered", turns=1, turn_errors=0,
+        query=f"question {index}", episode=f"e{index}", correct=correct, outcome=outcome, turns=1, turn_errors=0,
         steps=1, depth=1, width=1, statuses={}, failed_calls=0, wall_s=1, serial_s=1, tokens_in=1, tokens_out=1, cost=0,
         workers={},
     )  # fmt: skip
@@ -61,6 +63,14 @@ def test_the_sentence_says_how_many_it_was_and_what_is_weakest(measure):
     assert outcome is not None and (outcome.orchestrator, outcome.pool) == (f"{JOB}@27", "shop")
     assert outcome.sentence.startswith("Solves 12 of 20 of your held-out tasks, was 3 (+45 points; 95 %: +")
     assert outcome.sentence.endswith("Weakest: two-step questions that end with vat, 2 of 10.")
+
+
+def test_episodes_that_reached_the_deadline_are_no_proof_of_what_was_learnt(measure):
+    outcome = measure({START: set(), f"{JOB}@27": set()}, outcome="deadline")
+    assert outcome is not None and outcome.sentence.endswith(
+        "40 episodes reached the pool's deadline and count as wrong: raise it, or measure again with a smaller "
+        "`evaluate.concurrency`."
+    )
 
 
 def test_where_the_start_was_not_measured_on_the_same_tasks_nothing_is_said_of_it(measure):
