@@ -1,7 +1,7 @@
 """What an orchestrator does on pools, worlds, words and questions that it has not learnt.
 
     python bench/generalization.py CHECKPOINT... [--tasks 100] [--cells seen renamed ...]
-                                   [--out bench/results/generalization.json]
+                                   [--unbound] [--out bench/results/generalization.json]
 
 Every cell is a set of tasks of the test split with the pools that they are run on:
     seen         the four families on the starter pool
@@ -21,6 +21,7 @@ Every cell is a set of tasks of the test split with the pools that they are run 
     fresh        questions on three more such pools (bench/data/fresh_pools), written after that
     words        tasks of the four families in a person's words (bench/data/own_words.yaml), on the starter pool
     refusals     questions that no worker of their pool can answer, of `worlds` and `everyday`
+A checkpoint that learnt one pool is bound to the pool of the cell by descriptions; not with `--unbound`.
 Greedy, or k plans where a checkpoint is named as NAME+samples=k. Intervals are 95 %, bootstrapped over tasks.
 `readable`: the share of turns that hold a plan. `workers`: the share of tasks whose plan calls the reference plan's
 workers, each as often; none where a cell's tasks have no reference plan.
@@ -42,6 +43,7 @@ from typing import Any
 
 import yaml
 
+from orchestrator.binding.bind_workers import BindingSettings
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import NoSink
 from orchestrator.engine.events import TaskRef
@@ -85,6 +87,7 @@ def main() -> None:
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=tuple(CELLS))
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--show", type=int, default=0, help="print so many wrong episodes of each cell")
+    parser.add_argument("--unbound", action="store_true", help="leave checkpoints that learnt one pool as they are")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     for cell in options.cells:
@@ -96,7 +99,8 @@ def measure_cell(cell: str, options: argparse.Namespace) -> None:
     tasks = CELLS[cell](options.tasks)
     for name in options.checkpoints:
         outcomes = asyncio.run(run_cell(name, tasks, options))
-        row = {"cell": cell, "checkpoint": name, **summarize_outcomes(outcomes)}
+        label = f"{name}, unbound" if options.unbound else name
+        row = {"cell": cell, "checkpoint": label, **summarize_outcomes(outcomes)}
         print(json.dumps(row), flush=True)
         if options.out:
             keep_row(options.out, row)
@@ -135,7 +139,7 @@ async def run_cell(name: str, tasks: Sequence[Task], options: argparse.Namespace
     async def run_on(pool: Pool, group: Sequence[Task]) -> list[Outcome]:
         limits = pool.limits.model_copy(update={"deadline_s": DEADLINE_S})
         async with live_pool(pool.model_copy(update={"limits": limits})) as live:
-            make = orchestrator_factory(name, live)
+            make = orchestrator_factory(name, live, binding=BindingSettings(enabled=not options.unbound))
 
             async def run_one(task: Task) -> Outcome:
                 async with slots:
