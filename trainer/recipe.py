@@ -148,6 +148,11 @@ class DemonstrationSettings(RecipeSection):
         description="Share of a reader's demonstrations that end with the needs. Which workers to choose is the "
         "harder lesson, and such a row is half as long; worth 0.5 where there are thousands of tasks.",
     )
+    listed_needs: Share = Field(
+        default=0.9,
+        description="Share of a reader's demonstrations whose needs are lines of the listing, where the tasks bring "
+        "other words: lines suit any pool. 0 to go on from smollm2-reader, which learnt the tasks' own words.",
+    )
     starred: bool = Field(default=True, description="Also the starred traces on this pool.")
     file: str = Field(default="", description="Also trajectories from a JSONL file.")
     concurrency: int = Field(

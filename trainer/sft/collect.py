@@ -21,7 +21,7 @@ from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import Draw
 from trainer.evaluation.trials import SAMPLING_TEMPERATURE, run_task
 from trainer.recipe import DemonstrationSettings, ModelSettings
-from trainer.sft.demonstrations import Demonstration, can_demonstrate, make_demonstration
+from trainer.sft.demonstrations import Demonstration, ReaderLesson, can_demonstrate, make_demonstration
 from trainer.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
 from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
@@ -101,7 +101,7 @@ class DemonstrationCollector:
     ) -> None:
         self._settings = settings
         self._model = model
-        self._hints = model.count_hints()
+        self._lesson = ReaderLesson(model.count_hints(), settings.listed_needs)
         self._pools = TaskPools(pool, sink, vary)
         self._place = place or LocalTeacher(self._pools, sink)
         self._seed = seed
@@ -181,7 +181,7 @@ class DemonstrationCollector:
         )
         self.recovered += has_recovered(best)
         self._used.update(run.step.worker for run in best.steps.values())
-        row = make_demonstration(best, pool, self._model.dialect, style, self._rounds, "teacher", self._hints)
+        row = make_demonstration(best, pool, self._model.dialect, style, self._rounds, "teacher", self._lesson)
         ends_with_needs = make_random(f"needs alone/{self._seed}/{best.query}").random() < self._settings.needs_alone
         return row.first_turn() if style == "reader" and ends_with_needs else row
 

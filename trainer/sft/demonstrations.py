@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -38,7 +38,6 @@ from trainer.tasks.suite import make_random
 NOT_ITS_FAULT = {"timeout", "unavailable", "dependency_failed", "connection", "rate_limited", "deadline"}
 MAX_FILE_BYTES = 500_000_000
 UNFIT_CARD = 0.2  # share of a reader's demonstrations with the card of a worker that does not fit
-LISTED_NEEDS = 0.9  # share whose needs are lines of the listing, where the plan brings other words
 
 
 class DemonstrationMessage(BaseModel):
@@ -90,12 +89,30 @@ class Demonstration(BaseModel):
         return grown
 
 
+@dataclass(frozen=True, slots=True)
+class ReaderLesson:
+    """How a reader is taught: with so many likely workers after the query, and with needs of which this share are lines
+    of the listing, where the plan brings other words."""
+
+    hints: int = 0
+    listed_needs: float = 0.9
+
+
+BY_THE_LISTING = ReaderLesson()
+
+
 def make_demonstration(
-    episode: Episode, pool: LivePool, dialect: str, style: PromptStyle, max_rounds: int, source: str, hints: int = 0
+    episode: Episode,
+    pool: LivePool,
+    dialect: str,
+    style: PromptStyle,
+    max_rounds: int,
+    source: str,
+    lesson: ReaderLesson = BY_THE_LISTING,
 ) -> Demonstration:
-    """An episode as the conversation that a model in this dialect would have had; `hints` are a reader's."""
+    """An episode as the conversation that a model in this dialect would have had; `lesson` is for readers."""
     if style == "reader":
-        return make_reader_demonstration(episode, pool, source, hints)
+        return make_reader_demonstration(episode, pool, source, lesson)
     written_as = find_dialect(dialect)
     called = {run.step.worker for run in episode.steps.values()}
     seen = narrow_pool(pool, select_workers(episode.query, pool, called)) if style == "full" else pool
@@ -131,7 +148,7 @@ def _write_answer(turn: Turn, episode: Episode, dialect: Dialect, names: Sequenc
     return dialect.format(Turn(answer=turn.answer if quoted else escape(as_text(episode.answer))), names)
 
 
-def make_reader_demonstration(episode: Episode, pool: LivePool, source: str, hints: int) -> Demonstration:
+def make_reader_demonstration(episode: Episode, pool: LivePool, source: str, lesson: ReaderLesson) -> Demonstration:
     """The plan of an episode as the conversation in which a reader would have made it. Raises TrainingFailed when the
     episode has none (find_plan)."""
     plan = find_plan(episode, pool)
@@ -139,7 +156,7 @@ def make_reader_demonstration(episode: Episode, pool: LivePool, source: str, hin
         raise TrainingFailed("demonstrations", f"the episode {episode.id} has no plan that a reader could learn")
     messages = [
         DemonstrationMessage(role=message.role, content=message.content, learn=message.role == "assistant")
-        for message in write_reader_conversation(episode.query, plan, pool, hints)
+        for message in write_reader_conversation(episode.query, plan, pool, lesson)
     ]
     return Demonstration(messages=messages, query=episode.query, episode=episode.id, source=source)
 
@@ -178,22 +195,25 @@ def _join_turns(turns: Sequence[Turn]) -> Turn | None:
     return replace(turns[-1], steps=tuple(steps[k] for k in sorted(needed))) if needed else None
 
 
-def write_reader_conversation(query: str, turn: Turn, pool: LivePool, hints: int = 0) -> list[Message]:
+def write_reader_conversation(
+    query: str, turn: Turn, pool: LivePool, lesson: ReaderLesson = BY_THE_LISTING
+) -> list[Message]:
     """The messages in which a reader plans `turn`: needs, then arguments for the workers' cards.
 
     In some conversations one card is that of the likeliest worker that does not fit: the reader learns to say so, and
     is then shown another card (orchestrator/policies/reader.py). A refusal is learnt in the same way where it names a
     need, and at once where it names none.
 
-    Most needs are the lines that list their workers. A reader that had learnt needs in the words of its training tasks
-    alone named those words for any pool, and took a question that a worker of a foreign pool serves for one to refuse.
+    By default most needs are the lines that list their workers. A reader that had learnt needs in the words of its
+    training tasks alone named those words for any pool, and took a question that a worker of a foreign pool serves for
+    one to refuse.
     """
     random = make_random(f"reader/{query}")
     called = [step.worker for step in turn.steps]
     shown = narrow_pool(pool, select_workers(query, pool, called))
-    opening = open_conversation(query, shown.workers.values(), hints)
+    opening = open_conversation(query, shown.workers.values(), lesson.hints)
     refused = read_refused_need(turn.answer)
-    needs = [Need(refused)] if refused else _list_needs(turn.steps, pool, random.random() < LISTED_NEEDS)
+    needs = [Need(refused)] if refused else _list_needs(turn.steps, pool, random.random() < lesson.listed_needs)
     workers = [pool.workers[name] for name in called] if called else [_pick_unfit(need, pool, ()) for need in needs]
     cards = [worker for worker in workers if worker is not None]
     if not cards:  # nothing is needed that could be named, or the pool is empty
@@ -237,16 +257,15 @@ def can_demonstrate(episode: Episode, pool: LivePool, style: PromptStyle) -> boo
 
 
 def load_starred_demonstrations(
-    traces: TraceStore, pool: LivePool, model: ModelSettings, rounds: int
+    traces: TraceStore, pool: LivePool, model: ModelSettings, rounds: int, lesson: ReaderLesson = BY_THE_LISTING
 ) -> Iterator[Demonstration]:
     """The traces on this pool that a person starred. Those without an answer are left out, and for readers those
     without a plan."""
-    hints = model.count_hints()
     for key in traces.list_starred(pool.pool.name):
         episode = traces.episode(key)
         answered = episode.ended is not None and episode.ended.outcome == "answered"
         if answered and can_demonstrate(episode, pool, model.prompt):
-            yield make_demonstration(episode, pool, model.dialect, model.prompt, rounds, "starred", hints)
+            yield make_demonstration(episode, pool, model.dialect, model.prompt, rounds, "starred", lesson)
 
 
 def save_demonstrations(path: Path, rows: Sequence[Demonstration]) -> None:

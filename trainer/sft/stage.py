@@ -40,6 +40,7 @@ from trainer.recipe import DemonstrationSettings, Recipe, SftSettings
 from trainer.sft.collect import DemonstrationCollector, Progress
 from trainer.sft.demonstrations import (
     Demonstration,
+    ReaderLesson,
     load_demonstrations,
     load_starred_demonstrations,
     save_demonstrations,
@@ -179,9 +180,10 @@ def _collect_first(training: TrainingContext, settings: SftSettings) -> list[Dem
     recipe, pool, job_folder = training.recipe, training.pool, training.job_folder
     rounds = pool.pool.limits.max_rounds
     options = settings.demonstrations
-    rows = (
-        list(load_starred_demonstrations(training.store.traces, pool, recipe.model, rounds)) if options.starred else []
-    )
+    lesson = ReaderLesson(recipe.model.count_hints(), options.listed_needs)
+    rows: list[Demonstration] = []
+    if options.starred:
+        rows += load_starred_demonstrations(training.store.traces, pool, recipe.model, rounds, lesson)
     if options.file:
         rows += load_demonstrations(Path(options.file).expanduser())
     rows += _sample_teacher(training, options, settings.optimizer.seed)

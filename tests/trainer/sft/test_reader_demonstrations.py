@@ -26,18 +26,18 @@ from trainer.errors import TrainingFailed
 from trainer.evaluation.trials import run_task
 from trainer.recipe import DemonstrationSettings, ModelSettings
 from trainer.sft.collect import DemonstrationCollector
-from trainer.sft.demonstrations import find_plan, make_demonstration
+from trainer.sft.demonstrations import ReaderLesson, find_plan, make_demonstration
 from trainer.sft.fault_injection import Fault, FaultyPool
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import ExactText, RefusalVerifier
 
 READER = ModelSettings(prompt="reader")
+OWN_WORDS = ReaderLesson(listed_needs=0)
 
 
 @pytest.fixture(autouse=True)
-def own_needs(monkeypatch):
+def no_sentence_vectors(monkeypatch):
     monkeypatch.setattr("orchestrator.retrieval.sentence_vectors.find_weights", lambda: None)
-    monkeypatch.setattr("trainer.sft.demonstrations.LISTED_NEEDS", 0.0)
 
 
 def two_workers() -> LivePool:
@@ -72,15 +72,15 @@ def test_the_worker_that_could_do_it_takes_the_place_of_the_one_that_failed():
         (2, "right", "need right"),
     ]
     assert plan.answer == "$2 and $1"
-    row = make_demonstration(episode, two_workers(), "plan", "reader", 4, "teacher")
+    row = make_demonstration(episode, two_workers(), "plan", "reader", 4, "teacher", OWN_WORDS)
     assert [message.learn for message in row.messages] == [False, False, True, False, True]
     assert row.messages[2].content == "1. need right\n2. need right"
 
 
 @pytest.mark.parametrize(("share", "needs"), [(0.0, "1. need left"), (1.0, "1. for tests")])
-def test_a_need_is_in_words_of_its_own_or_the_line_that_lists_its_worker(monkeypatch, share, needs):
-    monkeypatch.setattr("trainer.sft.demonstrations.LISTED_NEEDS", share)
-    row = make_demonstration(run_turns(Turn((need(1, "left"),), "$1")), two_workers(), "plan", "reader", 4, "teacher")
+def test_a_need_is_in_words_of_its_own_or_the_line_that_lists_its_worker(share, needs):
+    episode, lesson = run_turns(Turn((need(1, "left"),), "$1")), ReaderLesson(listed_needs=share)
+    row = make_demonstration(episode, two_workers(), "plan", "reader", 4, "teacher", lesson)
     assert "- for tests" in row.messages[0].content.splitlines()
     assert row.messages[2].content == needs
 
@@ -135,7 +135,7 @@ def collect(tasks, make, **settings):
     async def run(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setitem(POLICIES.built_in, "learner", Policy("learner", "", "", open_teacher))
-            options = DemonstrationSettings(teacher="learner", faults=0, concurrency=1, **settings)
+            options = DemonstrationSettings(teacher="learner", faults=0, concurrency=1, listed_needs=0, **settings)
             collector = DemonstrationCollector(options, READER, two_workers(), Events(), seed=1)
             return await collector.collect(tasks), collector
 
