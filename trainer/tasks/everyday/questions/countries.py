@@ -38,22 +38,30 @@ def draw_compared(split: str, random: Random) -> EverydayQuestion:
     bank = choose_bank(load_everyday().compared, random)
     choices = FACT_UNITS if bank.asks == "converted" else FACT_LABELS
     fact = "population" if bank.asks == "density" else random.choice(sorted(choices))
+    if bank.asks == "per_head":
+        fact = random.choice(("gdp", "electricity consumption", "area", "railways"))
     if bank.asks == "total" and fact in ("median age", "life expectancy", "mean elevation"):
         fact = "population"
-    countries = [name for name in list_countries(fact) if name in list_countries("area")]
+    measured = {*list_countries("area")} & {*list_countries("population")}
+    countries = [name for name in list_countries(fact) if name in measured]
     country, other = random.sample(countries, 2)
     facts = (find_fact(country, fact), find_fact(other, fact))
     unit, targets = FACT_UNITS.get(fact, ("", ("",)))
     target = random.choice(targets)
+    percent = random.randint(2, 95)
     asks: dict[str, tuple[Ask, ...]] = {
         "difference": (*facts, evaluate("$1 - $2")),
         "ratio": (*facts, evaluate("$1 / $2")),
         "total": (*facts, evaluate("$1 + $2")),
         "is_larger": (*facts, evaluate("$1 > $2")),
         "density": (facts[0], find_fact(country, "area"), evaluate("$1 / $2")),
+        "per_head": (facts[0], find_fact(country, "population"), evaluate("$1 / $2")),
+        "percentage": (*facts, evaluate("$1 / $2 * 100")),
+        "percent_of": (facts[0], evaluate(f"$1 * {percent} / 100")),
         "converted": (facts[0], convert_units("$1", unit, target)),
     }
-    gaps = {"country": country, "other": other, "fact": random.choice(FACT_WORDS[fact]), "unit": target}
+    words = {"fact": random.choice(FACT_WORDS[fact]), "unit": target, "n": str(percent)}
+    gaps = {"country": country, "other": other, **words}
     return EverydayQuestion(choose_text(bank.texts, split, random), gaps, asks[bank.asks], True)
 
 

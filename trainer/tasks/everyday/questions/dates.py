@@ -26,6 +26,7 @@ def draw_dates(split: str, random: Random) -> EverydayQuestion:
     end = start + timedelta(days=days)
     code = random.choice(sorted(load_everyday().holiday_countries))
     country = random.choice((*load_everyday().holiday_countries[code], code))
+    weeks = random.randint(2, 12)
     period = _draw_period(random)
     which = random.choice(("first", "last"))
     day = start.isoformat()
@@ -35,9 +36,11 @@ def draw_dates(split: str, random: Random) -> EverydayQuestion:
     asks: dict[str, tuple[Ask, ...]] = {
         "days_between": (Ask("days_between", {"start": day, "end": end.isoformat()}),),
         "add_days": (Ask("add_days", {"date": day, "days": days}),),
-        "subtract_days": (
-            Ask("subtract_days", {"date": day, "days": days}, (Ask("add_days", {"date": day, "days": -days}),)),
-        ),
+        "subtract_days": (_go_back(day, days),),
+        "add_weeks": (Ask("add_days", {"date": day, "days": 7 * weeks}),),
+        "subtract_weeks": (_go_back(day, 7 * weeks),),
+        "next_day": (Ask("add_days", {"date": day, "days": 1}),),
+        "day_before": (_go_back(day, 1),),
         "weekday": (Ask("weekday", {"date": day}),),
         "weekday_after": (Ask("add_days", {"date": day, "days": days}), Ask("weekday", {"date": "$1"})),
         "business_days": (Ask("business_days", {"start": day, "end": end.isoformat(), "country": code}),),
@@ -50,7 +53,7 @@ def draw_dates(split: str, random: Random) -> EverydayQuestion:
     gaps = {
         "start": write_day(start, Random(style)),  # noqa: S311  both dates in one style
         "end": write_day(end, Random(style)),  # noqa: S311
-        "n": str(days), "country": country, "period": period, "which": which,
+        "n": str(days), "w": str(weeks), "country": country, "period": period, "which": which,
     }  # fmt: skip
     return EverydayQuestion(choose_text(bank.texts, split, random), gaps, asks[bank.asks], True)
 
@@ -73,6 +76,11 @@ def write_day(day: date, random: Random) -> str:
         ),
         (10, 4, 4, 1, 1),
     )[0]
+
+
+def _go_back(day: str, days: int) -> Ask:
+    """The date so many days before."""
+    return Ask("subtract_days", {"date": day, "days": days}, (Ask("add_days", {"date": day, "days": -days}),))
 
 
 def _draw_period(random: Random) -> str:

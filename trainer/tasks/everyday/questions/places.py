@@ -20,14 +20,15 @@ def draw_zones(split: str, random: Random) -> EverydayQuestion:
     bank = choose_bank(load_everyday().zones, random)
     place, other = _draw_places(2, random)
     moment = datetime(2024, 1, 1) + timedelta(minutes=15 * random.randrange(96 * 365 * 4))
-    minutes = 5 * random.randint(9, 190)
+    hours = random.randint(2, 15)
+    minutes = 60 * hours if bank.asks == "hours_later" else 5 * random.randint(9, 190)
     time = f"{moment:%Y-%m-%d %H:%M}"
     if bank.asks == "local_time":
         ask = Ask("local_time", {"time": time, "place": place, "other": other})
     else:
         ask = Ask("arrival", {"time": time, "place": place, "minutes": minutes, "other": other})
     day = write_day(moment.date(), random)
-    gaps = {"time": f"{day} {moment:%H:%M}", "place": place, "other": other, "n": str(minutes)}
+    gaps = {"time": f"{day} {moment:%H:%M}", "place": place, "other": other, "n": str(minutes), "h": str(hours)}
     return EverydayQuestion(choose_text(bank.texts, split, random), gaps, (ask,), True)
 
 
