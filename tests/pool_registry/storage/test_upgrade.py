@@ -28,6 +28,7 @@ from studio.__main__ import app
 from studio.prepare import prepare_store
 from tests.postgres import postgres
 from tests.postgres import programs as postgres_programs
+from tests.trainer.support.waiting import until
 from tests.trust.trials import choose_trials, count_trials
 
 REVISIONS = list_revisions()
@@ -186,6 +187,37 @@ def test_processes_that_start_at_once_all_start_on_postgresql(tmp_path, monkeypa
         monkeypatch.setenv("PODIUM_DATABASE_URL", url.replace("postgresql:", "postgresql+psycopg:"))
         assert start_at_once(tmp_path, 8) == [0] * 8
         count_trials(8)
+
+
+@pytest.mark.skipif(postgres_programs() is None, reason="PostgreSQL is not installed")
+@pytest.mark.medium
+@pytest.mark.parametrize("role", ["podium", "guest"])
+def test_a_text_is_searched_for_by_an_index_where_postgresql_can_have_one(tmp_path, monkeypatch, caplog, role):
+    import psycopg
+
+    from orchestrator.engine.events import EpisodeStarted
+    from orchestrator.traces.store import TraceFilter, open_store
+
+    with postgres() as url, psycopg.connect(url, autocommit=True) as admin:
+        admin.execute("CREATE ROLE guest LOGIN")  # it may make tables, and no extension
+        admin.execute("GRANT ALL ON SCHEMA public TO guest")
+        for way in ("seqscan", "indexscan"):  # so few rows are read whole otherwise
+            admin.execute(f"ALTER ROLE {role} SET enable_{way} = off")
+        monkeypatch.setenv("PODIUM_DATABASE_URL", url.replace("postgresql://podium", f"postgresql+psycopg://{role}"))
+        store = open_store(find_home(tmp_path))
+        for number in range(40):
+            query = f"Is 100% of plan_{number} done?"
+            store.traces.append(f"e{number}", EpisodeStarted(query, "p", "h", "o", {}, "2026-01-01"))
+        store.traces.flush()
+        assert [row.id for row in store.traces.search(TraceFilter(text="PLAN_7 "))] == ["e7"]
+        assert len(store.traces.search(TraceFilter(text="100%", limit=100))) == 40
+        store.close()
+        count = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'ix_episode_text'"
+        if role == "podium":
+            until(lambda: admin.execute(count).fetchone()[0] >= 2, seconds=20)  # they come when the session has ended
+        else:
+            assert admin.execute(count).fetchone() is None
+    assert ("CREATE EXTENSION pg_trgm" in caplog.text) == (role == "guest")
 
 
 # What is said when it cannot be opened
