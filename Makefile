@@ -10,7 +10,7 @@ FILES := pyproject.toml Makefile $(if $(LOCKED),requirements.lock)
 SETUP := $(VENV)/.setup-$(EXTRAS)-$(shell cat $(FILES) | cksum | cut -d' ' -f1)
 VLLM_SETUP := $(VENV)/.vllm-$(EXTRAS)-$(shell cat pyproject.toml scripts/install_vllm.py | cksum | cut -d' ' -f1)
 
-.PHONY: help setup vllm studio quick quick-tests test test-all trust check check-web fix system sbom clean
+.PHONY: help setup vllm studio quick quick-tests test test-all trust check check-web fix system sbom release clean
 
 help:
 	@echo "make studio [PORT=7860]  set up and start the studio on http://127.0.0.1:PORT"
@@ -22,6 +22,7 @@ help:
 	@echo "make setup [LOCKED=1]    everything but starting; LOCKED=1: the files of requirements.lock, by their hashes"
 	@echo "make vllm                vLLM, also on a machine without a GPU (with one, make setup installs it)"
 	@echo "make sbom                build/sbom.json and build/licences.md of what is installed, for a release"
+	@echo "make release LOCKED=1    dist: wheel, source, bill of materials, licences and their hashes"
 	@echo "make fix                 format and fix what ruff can"
 
 setup: $(SETUP)
@@ -106,6 +107,17 @@ sbom: setup
 	$(PYTHON) scripts/supply_chain.py check
 	$(PYTHON) scripts/supply_chain.py sbom > build/sbom.json
 	$(PYTHON) scripts/supply_chain.py licences > build/licences.md
+
+# Everything of a release, from the files of the lock file only.
+release:
+	@test -n "$(LOCKED)" || { echo "make release LOCKED=1: a release is made of the files of requirements.lock" >&2; exit 1; }
+	$(MAKE) --no-print-directory check sbom
+	$(PYTHON) scripts/supply_chain.py locked
+	rm -rf dist build/lib build/bdist.*
+	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+	$(PYTHON) -c "from setuptools.build_meta import build_sdist; build_sdist('dist')" > /dev/null
+	cp build/sbom.json build/licences.md dist
+	cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -3,6 +3,7 @@
     python scripts/supply_chain.py lock [--days 7]   # writes requirements.lock; needs uv (pip install uv)
     python scripts/supply_chain.py licences          # a Markdown table of what is installed
     python scripts/supply_chain.py sbom              # what is installed as CycloneDX 1.6 JSON
+    python scripts/supply_chain.py locked            # exits with 1 where that bill lacks a file of requirements.lock
     python scripts/supply_chain.py check             # exits with 1 where a .pth file runs code that is not known
 
 The lock file holds a version and the hashes of every file for each platform and Python that Podium runs on, no address
@@ -25,6 +26,7 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -51,7 +53,7 @@ KNOWN_STARTS = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("lock", "licences", "sbom", "check"))
+    parser.add_argument("command", choices=("lock", "licences", "sbom", "locked", "check"))
     parser.add_argument("--days", type=int, default=7, help="how old a version must be to be locked")
     options = parser.parse_args()
     match options.command:
@@ -61,6 +63,10 @@ def main() -> int:
             print(format_licences(list_installed()))
         case "sbom":
             print(json.dumps(build_bill(list_installed()), indent=1))
+        case "locked":
+            missing = list_missing_files(build_bill(list_installed()))
+            print("\n".join(missing) or "the bill names every package of the lock file with version and hashes")
+            return int(bool(missing))
         case "check":
             strange = list_strange_starts(Path(sysconfig.get_paths()["purelib"]))
             print("\n".join(strange) or "no .pth file runs code that is not known")
@@ -135,9 +141,9 @@ def format_licences(packages: list[Distribution]) -> str:
     return "\n".join(["| package | version | licence |", "|---|---|---|", *rows])
 
 
-def build_bill(packages: list[Distribution]) -> dict[str, object]:
+def build_bill(packages: list[Distribution]) -> dict[str, Any]:
     """The bill of materials: each package with version, licence, what it requires, and the locked files' hashes."""
-    hashes = {canonicalize_name(line.name): marks for line, marks in read_lock()} if LOCK.exists() else {}
+    hashes = {name_locked(line): marks for line, marks in read_lock()} if LOCK.exists() else {}
     names = {canonicalize_name(package.name): f"pkg:pypi/{canonicalize_name(package.name)}@{package.version}"
              for package in packages}  # fmt: skip
     components = [
@@ -148,7 +154,9 @@ def build_bill(packages: list[Distribution]) -> dict[str, object]:
             "version": package.version,
             "purl": names[name],
             "licenses": [{"license": {"name": find_licence(package)}}],
-            "properties": [{"name": "podium:locked-sha256", "value": mark} for mark in hashes.get(name, ())],
+            "properties": [
+                {"name": "podium:locked-sha256", "value": mark} for mark in hashes.get((name, package.version), ())
+            ],
         }
         for package in packages
         for name in [canonicalize_name(package.name)]
@@ -168,6 +176,27 @@ def build_bill(packages: list[Distribution]) -> dict[str, object]:
         "components": components,
         "dependencies": dependencies,
     }
+
+
+def name_locked(line: Requirement) -> tuple[str, str]:
+    """Name and version of a package in the lock file."""
+    (version,) = line.specifier
+    return canonicalize_name(line.name), version.version
+
+
+def list_missing_files(bill: dict[str, Any]) -> list[str]:
+    """What the lock file names for this machine and a bill does not, or with other hashes, in a sentence each."""
+    billed = {
+        (part["name"], part["version"]): {mark["value"] for mark in part["properties"]} for part in bill["components"]
+    }
+    sentences = []
+    for line, hashes in read_lock():
+        name, version = name_locked(line)
+        if line.marker is not None and not line.marker.evaluate():
+            continue
+        if billed.get((name, version)) != set(hashes):
+            sentences.append(f"{name} {version} of the lock file is not in the bill: set up with make setup LOCKED=1")
+    return sentences
 
 
 def list_requirements(package: Distribution, names: dict[str, str]) -> Iterator[str]:

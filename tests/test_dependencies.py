@@ -46,6 +46,27 @@ def test_the_lock_file_names_no_index():
     assert not re.search(r"^(nvidia-|triton|cuda-)", text, re.MULTILINE)
 
 
+def test_a_bill_that_lacks_a_locked_package_or_its_hashes_is_no_bill_of_a_release():
+    parts = []
+    for line, hashes in supply_chain.read_lock():
+        name, version = supply_chain.name_locked(line)
+        if line.marker is None or line.marker.evaluate():
+            parts.append({"name": name, "version": version, "properties": [{"value": mark} for mark in hashes]})
+    assert len(parts) > 100 and supply_chain.list_missing_files({"components": parts}) == []
+    (sentence,) = supply_chain.list_missing_files({"components": parts[1:]})
+    assert parts[0]["name"] in sentence and "LOCKED=1" in sentence
+    other = [{**parts[0], "version": "0.0.1"}, *parts[1:]]
+    unhashed = [{**parts[0], "properties": []}, *parts[1:]]
+    assert all(supply_chain.list_missing_files({"components": each}) for each in (other, unhashed))
+
+
+def test_the_bill_gives_hashes_to_the_locked_version_only():
+    locked = {supply_chain.name_locked(line): set(hashes) for line, hashes in supply_chain.read_lock()}
+    bill = supply_chain.build_bill(supply_chain.list_installed())
+    for part in bill["components"]:
+        assert {mark["value"] for mark in part["properties"]} == locked.get((part["name"], part["version"]), set())
+
+
 def test_nothing_unknown_runs_when_python_starts():
     assert supply_chain.list_strange_starts(Path(sysconfig.get_paths()["purelib"])) == []
 

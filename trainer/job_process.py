@@ -25,6 +25,7 @@ from trainer.recipe import Recipe
 
 log = logging.getLogger(__name__)
 BEAT_S = 5.0
+NO_THREAD = "can't start new thread"  # all that Python says of it
 
 
 @dataclass(slots=True)
@@ -132,6 +133,9 @@ def explain_job_failure(error: BaseException, recipe: Recipe | None) -> tuple[st
         others = describe_other_programs()
         used = f"The GPU is also used by {others}; end that, or make the job smaller. " if others else ""
         return "out_of_memory", f"not enough memory. {used}{suggest_smaller(recipe)}. Its checkpoints are kept"
+    if NO_THREAD in str(error):
+        few = "not enough memory for another thread, or too few processes are allowed (ulimit -u)"
+        return "out_of_memory", f"{few}. {suggest_smaller(recipe)}. Its checkpoints are kept"
     if isinstance(error, TrainerError | PoolError | OrchestratorError):
         return type(error).__name__, str(error)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from aiolimiter import AsyncLimiter
-
+from pool_registry.calls.call_pace import CallPace
 from pool_registry.worker import WorkerSpec
 
-MINUTE_S = 60.0
 _PROCESSES: ContextVar[int] = ContextVar("processes", default=1)
 
 
@@ -29,9 +27,6 @@ def count_slots(spec: WorkerSpec, remote: bool) -> int:
     return max(1, spec.max_concurrency // _PROCESSES.get()) if remote else spec.max_concurrency
 
 
-def make_limiter(spec: WorkerSpec) -> AsyncLimiter | None:
-    """What holds calls to the rate; None without one."""
-    if spec.rate_limit is None:
-        return None
-    rate = spec.rate_limit / _PROCESSES.get()  # a minute
-    return AsyncLimiter(rate, MINUTE_S) if rate >= 1 else AsyncLimiter(1, MINUTE_S / rate)
+def make_pace(spec: WorkerSpec) -> CallPace:
+    """What holds calls to this process's part of the rate, and to the waits that the worker's server asks for."""
+    return CallPace(spec.rate_limit / _PROCESSES.get() if spec.rate_limit else None)

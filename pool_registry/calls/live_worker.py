@@ -29,7 +29,7 @@ from pool_registry.actions import (
     storable,
 )
 from pool_registry.calls.circuit_breaker import FAILURES, Admission, Breaker, breaker_of
-from pool_registry.calls.limit_share import count_slots, make_limiter
+from pool_registry.calls.limit_share import count_slots, make_pace
 from pool_registry.calls.spending import Bill, current_spending
 from pool_registry.calls.time_limit import TimeLimit
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
@@ -70,7 +70,7 @@ class LiveWorker:
         # A recursive call holds its slot while the inner episode may need the same worker: no queue there.
         slots = count_slots(spec, worker.remote) if self.role != "recursion" else 1_000_000
         self._slots = asyncio.Semaphore(slots)
-        self._rate = make_limiter(spec)
+        self._pace = make_pace(spec)
         self._time_limit = TimeLimit(spec.timeout_s)
         self._retries = spec.retries if worker.remote else 0
         self._breaker = breaker_of(spec) if worker.remote else None  # what runs here fails by what it is asked
@@ -125,8 +125,7 @@ class LiveWorker:
             return (await self._call_safely(call, Bill(None, NO_USAGE, 0.0)))[0]
         await self._slots.acquire()
         try:
-            if self._rate is not None:
-                await self._rate.acquire()
+            await self._pace.admit()
             try:
                 self.worker.check_call(call)
                 bill = await self._open_bill(lambda: self.worker.estimate_usage(call))
@@ -175,8 +174,7 @@ class LiveWorker:
         self._check_prompt(messages, tools, limit)
         options = CompletionOptions(tools, limit or None, draw, grammar)
         async with self._slots:
-            if self._rate is not None:
-                await self._rate.acquire()
+            await self._pace.admit()
             bill = await self._open_bill(lambda: estimate_completion(messages, tools, limit))
             try:
                 async with asyncio.timeout(self.spec.timeout_s):
@@ -247,6 +245,7 @@ class LiveWorker:
         except BadCall as fault:
             status, failure = Status.PARSE_ERR, Failure(fault.code, _message(fault))
         except WorkerFault as fault:
+            self._keep_waiting_time(fault)
             failure, episode = Failure(fault.code, _message(fault)), fault.episode
             failed = fault.retryable
             if fault.code == "timeout":
@@ -267,12 +266,20 @@ class LiveWorker:
             on=self._backoff, attempts=self._retries + 1, wait_initial=0.5, wait_max=20.0, timeout=None
         ):
             with trial:
+                if trial.num > 1:
+                    await self._pace.admit()
                 try:
                     return await attempt()
                 except WorkerFault as fault:
+                    self._keep_waiting_time(fault)
                     fault.args = (_message(fault),)  # stamina logs what it catches
                     raise
         raise AssertionError("stamina re-raises the last fault")
+
+    def _keep_waiting_time(self, fault: WorkerFault) -> None:
+        """Hold back every call of this worker for as long as its peer has asked, where that is less than a time-out."""
+        if fault.retry_after_s is not None and fault.retry_after_s < self.spec.timeout_s:
+            self._pace.pause(fault.retry_after_s)
 
     def _backoff(self, error: Exception) -> bool | float:
         """Tell stamina whether to retry, or how many seconds the peer asked to wait."""

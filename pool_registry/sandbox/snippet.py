@@ -6,8 +6,10 @@ Standard library only. The process is locked in by then (jail.py), and ends afte
 from __future__ import annotations
 
 import ast
+import errno
 import io
 import json
+import resource
 import sys
 from typing import Any
 
@@ -43,6 +45,8 @@ def run(code: str) -> dict[str, Any]:
     except SystemExit:
         shown = None
     except BaseException as error:
+        if is_out_of_memory(error):
+            return {"error": "out_of_memory", "message": describe_shortage(error), "stdout": printed.getvalue()}
         return {"error": "exception", "message": describe_error(error), "stdout": printed.getvalue()}
     finally:
         sys.stdout, sys.stderr = real
@@ -69,6 +73,18 @@ def jsonable(value: Any, printed: str) -> Any:
     except (TypeError, ValueError, RecursionError):
         return None if printed.strip() else str(value)[:KEEP_OUTPUT]
     return value
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether the snippet was refused memory."""
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+
+
+def describe_shortage(error: BaseException) -> str:
+    """Say how much memory a snippet gets, and what to do about it."""
+    megabytes = resource.getrlimit(resource.RLIMIT_AS)[0] >> 20
+    what = MemoryError(f"a snippet gets {megabytes} MB of memory; work on less data at a time")
+    return describe_error(what.with_traceback(error.__traceback__))
 
 
 def describe_error(error: BaseException) -> str:

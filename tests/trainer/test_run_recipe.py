@@ -301,6 +301,11 @@ def test_every_way_of_saying_that_memory_ran_out_is_understood(said):
     assert explain_job_failure(TrainerError(said), None)[0] == "out_of_memory"
 
 
+def test_a_thread_that_could_not_start_is_told_with_its_two_causes():
+    code, sentence = explain_job_failure(RuntimeError("can't start new thread"), None)
+    assert code == "out_of_memory" and "not enough memory" in sentence and "ulimit -u" in sentence
+
+
 def test_a_failure_inside_groups_of_failures_is_told_as_itself():
     inner = TrainingFailed("max_cost", "enough")
     assert explain_job_failure(ExceptionGroup("a", [ExceptionGroup("b", [inner])]), None) == ("max_cost", "enough")

@@ -143,7 +143,11 @@ def format_table(outcomes: Sequence[Outcome]) -> str:
     ]
     for outcome in outcomes:
         promise = outcome.promise
-        bound = f"{outcome.upper_bound:.2%}" if promise.choice == "random" and outcome.trials else "–"
+        bound = (
+            f"{outcome.upper_bound:.2%}".replace("0.00%", "< 0.01%")
+            if promise.choice == "random" and outcome.trials
+            else "–"
+        )
         tried = f"{outcome.trials:,}" if outcome.trials else "not run"
         failures = outcome.problem or (f"{outcome.failures:,}" if outcome.trials else "–")
         seconds = f"{outcome.seconds:.0f} s" if outcome.trials else "–"
@@ -152,6 +156,10 @@ def format_table(outcomes: Sequence[Outcome]) -> str:
     notes = [f"- {outcome.promise.name}: not run here: {line}" for outcome in outcomes for line in outcome.skipped]
     notes += [f"- {outcome.promise.name}: failed: {test}" for outcome in outcomes for test in outcome.failed_tests]
     return "\n".join([*lines, *(["", *notes] if notes else [])])
+
+
+def format_bound(outcome: Outcome) -> str:
+    return f"{outcome.upper_bound:.2%}" if outcome.upper_bound >= 1e-4 else "< 0.01%"
 
 
 def keep_outcomes(file: Path, outcomes: Sequence[Outcome]) -> list[Outcome]:

@@ -40,6 +40,10 @@ from trainer.recipe import Recipe, dump_recipe, parse_recipe
 
 ACTIVE = ("running", "stopping")
 GONE_S = 86_400.0  # a host that was not heard of for so long is not waited for
+KILLED = (
+    "its process was killed: by a person, or because the machine ran out of memory. "
+    "Resume goes on from the last complete checkpoint"
+)
 STALE_S = 60.0  # an older heartbeat is shown as a warning; no process is killed for it
 
 
@@ -252,7 +256,7 @@ class JobStore:
                 stopped = row.state == "stopping"
                 row.state, row.ended_at = ("stopped" if stopped else "failed"), _now()
                 row.code = "" if stopped else "killed"
-                row.message = "its process was killed; resume goes on from the last complete checkpoint"
+                row.message = KILLED
             session.add(row)
         return True
 

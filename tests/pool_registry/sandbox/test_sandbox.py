@@ -331,6 +331,22 @@ def test_a_bomb_ends_in_an_error_and_leaves_nothing_running(jail, name):
     assert jail.run("1 + 1").value == 2
 
 
+HUNGRY = {
+    "one large list": "x = [0] * 10**9",
+    "doubling": "x = b'x'\nwhile True: x += x",
+    "many small things": "x = []\nwhile True: x.append(str(len(x)))",
+    "a map": "import mmap\nmmap.mmap(-1, 2**30)",
+}
+
+
+@pytest.mark.parametrize("name", HUNGRY)
+def test_a_snippet_that_runs_out_of_memory_is_told_its_limit_and_what_to_do(jail, name):
+    kind, message = jail.run(HUNGRY[name]).error
+    assert kind == "out_of_memory"
+    assert "512 MB" in message and "work on less data at a time" in message and "(line " in message
+    assert jail.run("1 + 1").value == 2
+
+
 SPINS = {
     "loop": "while True: pass",
     "one long operation": "9**9**9",
