@@ -258,7 +258,7 @@ def test_a_killed_job_has_failed_even_before_its_parent_has_looked(store, jobs):
     assert claimed_by(process) == f"['{key}']\n" and jobs.find_running().id == key
     process.kill()  # and nobody waits for it: it stays in the process table
     row = until(lambda: next((row for row in jobs.all() if row.state == "failed"), None), 10)
-    assert (row.id, row.code) == (key, "killed") and "resume" in row.message
+    assert (row.id, row.code) == (key, "killed") and "Resume" in row.message
     assert jobs.find_running() is None and jobs.resume(key).state == "queued"
     process.communicate(timeout=60)
 
