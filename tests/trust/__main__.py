@@ -143,11 +143,7 @@ def format_table(outcomes: Sequence[Outcome]) -> str:
     ]
     for outcome in outcomes:
         promise = outcome.promise
-        bound = (
-            f"{outcome.upper_bound:.2%}".replace("0.00%", "< 0.01%")
-            if promise.choice == "random" and outcome.trials
-            else "–"
-        )
+        bound = format_bound(outcome) if promise.choice == "random" and outcome.trials else "–"
         tried = f"{outcome.trials:,}" if outcome.trials else "not run"
         failures = outcome.problem or (f"{outcome.failures:,}" if outcome.trials else "–")
         seconds = f"{outcome.seconds:.0f} s" if outcome.trials else "–"
@@ -159,6 +155,7 @@ def format_table(outcomes: Sequence[Outcome]) -> str:
 
 
 def format_bound(outcome: Outcome) -> str:
+    """The bound in hundredths of a percent."""
     return f"{outcome.upper_bound:.2%}" if outcome.upper_bound >= 1e-4 else "< 0.01%"
 
 

@@ -30,7 +30,7 @@ def place_actors(nodes: Sequence[ClusterNode], pools: Sequence[Pool], orchestrat
     copies = {node.id: int(node.gpus) if models else 0 for node in nodes}
     placements = [
         Placement(node, min(1, copies[node.id]))
-        for number in range(max(1, *copies.values()))
+        for number in range(max([1, *copies.values()]))
         for node in nodes
         if number < max(1, copies[node.id])
     ]

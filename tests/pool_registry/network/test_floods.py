@@ -6,10 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import select
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
@@ -25,6 +22,7 @@ from pool_registry.pool import Limits, Pool
 from pool_registry.worker import WorkerSpec
 from tests.orchestrator.support.engine import Scripted
 from tests.pool_registry.support.peer import completion
+from tests.serve import serve
 from tests.trust.trials import choose_trials, count_trials
 
 pytestmark = pytest.mark.slow
@@ -100,17 +98,6 @@ class FloodHandler(BaseHTTPRequestHandler):
         return
 
 
-@contextmanager
-def flood(random: Random) -> Iterator[FloodServer]:
-    server = FloodServer(random)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 def draw_workers(random: Random, url: str) -> tuple[WorkerSpec, ...]:
     """Models and APIs, with limits that a run of STEPS steps reaches."""
     return tuple(
@@ -163,7 +150,7 @@ def list_violations(workers: tuple[WorkerSpec, ...], server: FloodServer) -> lis
 @pytest.mark.parametrize("seed", range(choose_trials(3)))
 def test_a_flood_of_refusals_and_slow_answers_breaks_no_limit(seed):
     random = Random(seed)
-    with flood(random) as server:
+    with serve(FloodServer(random)) as server:
         workers = draw_workers(random, f"http://127.0.0.1:{server.server_address[1]}")
         started = time.monotonic()
         episode = asyncio.run(run(workers, random))

@@ -34,22 +34,29 @@ pytestmark = pytest.mark.medium
 ROOT = Path(__file__).parents[3]
 KILLS, EVERY, SFT = choose_trials(40), 2, 24
 GRPO = 70 * max(40, KILLS) // 40  # more than are learnt between the kills
-RECIPE = f"""
-name: durable
+
+
+def write_recipe(name: str, sft: int, grpo: int) -> str:
+    """A recipe of so many steps of each stage on the base that takes the place of BASE."""
+    return f"""
+name: {name}
 model: {{base: BASE, prompt: query, turn_tokens: 16, lora: {{rank: 2, targets: [q_proj]}}}}
 tasks: {{source: ledger, levels: [1], count: 4}}
 threads: 1
 sft:
-  steps: {SFT}
+  steps: {sft}
   batch: 1
   demonstrations: {{faults: 0}}
   saving: {{every: {EVERY}, keep: 2, check_tasks: 0}}
 grpo:
-  steps: {GRPO}
+  steps: {grpo}
   micro_batch: 2
   rollouts: {{prompts: 1, group: 2, max_rounds: 1, max_length: 900, redraws: 0}}
   saving: {{every: {EVERY}, keep: 2, check_tasks: 0}}
 """
+
+
+RECIPE = write_recipe("durable", SFT, GRPO)
 QUICK = parse_recipe("{name: quick, evaluate: {orchestrators: [oracle], source: forge, levels: [1], count: 1}}")
 HOPELESS = parse_recipe("{name: hopeless, pool: nowhere, evaluate: {}}")
 

@@ -16,7 +16,7 @@ import pytest
 from studio.pages.train.advice import next_action
 from tests.machine import needs
 from tests.memory_group import can_limit_memory, limit_memory, memory_group
-from tests.trainer.jobs.test_durability import EVERY, Forked, forked, learnt
+from tests.trainer.jobs.test_durability import EVERY, Forked, forked, learnt, write_recipe
 from tests.trainer.support.waiting import until
 from tests.trust.trials import choose_trials, count_trials
 from trainer.jobs.queue import JobRow, JobStore
@@ -25,22 +25,7 @@ from trainer.recipe import Recipe, parse_recipe
 TRIALS = choose_trials(3)
 SFT, GRPO = 10, 4  # GRPO needs memory that SFT did not
 STEPS = SFT + GRPO
-RECIPE = f"""
-name: hungry
-model: {{base: BASE, prompt: query, turn_tokens: 16, lora: {{rank: 2, targets: [q_proj]}}}}
-tasks: {{source: ledger, levels: [1], count: 4}}
-threads: 1
-sft:
-  steps: {SFT}
-  batch: 1
-  demonstrations: {{faults: 0}}
-  saving: {{every: {EVERY}, keep: 2, check_tasks: 0}}
-grpo:
-  steps: {GRPO}
-  micro_batch: 2
-  rollouts: {{prompts: 1, group: 2, max_rounds: 1, max_length: 900, redraws: 0}}
-  saving: {{every: {EVERY}, keep: 2, check_tasks: 0}}
-"""
+RECIPE = write_recipe("hungry", SFT, GRPO)
 
 
 @pytest.fixture

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.serve import serve
 from trainer.grpo.token_transcript import ChatTokens
 
 LOG_P = -0.5
@@ -71,15 +70,8 @@ class _Requests(BaseHTTPRequestHandler):
         pass
 
 
-@contextmanager
-def open_server(chat: ChatTokens) -> Iterator[Server]:
-    server = Server(chat)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
+def open_server(chat: ChatTokens) -> AbstractContextManager[Server]:
+    return serve(Server(chat))
 
 
 def stand_in_for_hopper(monkeypatch: pytest.MonkeyPatch) -> None:
