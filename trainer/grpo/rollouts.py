@@ -261,30 +261,30 @@ class RolloutEngine:
         All start at once. For every equal group another one starts, at most `redraws` in all; when even
         then too few are mixed, equal ones fill up the batch (DAPO, arXiv 2503.14476, draws until none is equal).
         """
-        # Groups are taken as they end, in any order, so that a slow one holds up nothing but the step's end.
+        # Groups are looked at as they end, so that a slow one holds up nothing but the step's end; they are kept in the
+        # order in which they were drawn, so that a step is the same whichever of them ends first.
         kinds = [self._is_recursive(number) for number in range(groups)]
-        pending = {self._start(curriculum.draw(), generator, size, kind) for kind in kinds}
-        mixed: list[RolloutGroup] = []
-        equal: list[RolloutGroup] = []
+        drawn = [self._start(curriculum.draw(), generator, size, kind) for kind in kinds]
+        pending = set(drawn)
         try:
             while pending:
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-                for group in (finished.result() for finished in done):
+                for group in [running.result() for running in drawn if running in done]:
                     curriculum.learn(group.task, group.success)
-                    (equal if mixed_only and group.equal else mixed).append(group)
                     if mixed_only and group.equal and redraws > 0:
                         redraws -= 1
-                        pending.add(self._start(curriculum.draw(), generator, size, group.recursive))
+                        drawn.append(self._start(curriculum.draw(), generator, size, group.recursive))
+                        pending.add(drawn[-1])
         finally:
-            for task in pending:
-                task.cancel()
+            for running in pending:
+                running.cancel()
         # A redraw replaces one equal group by one of its kind, so at most `groups` are mixed, and of each kind as many
         # as were planned; equal ones fill what is missing.
-        ordered = mixed + equal
+        ordered = sorted((running.result() for running in drawn), key=lambda group: mixed_only and group.equal)
         recursive, plain = ([group for group in ordered if group.recursive is kind] for kind in (True, False))
         kept = recursive[: sum(kinds)] + plain[: groups - sum(kinds)]
         set_advantages(kept, self.scale, compute_outcome_weight(self.terms), mixed_only)
-        return kept, [group for group in equal if group not in kept]
+        return kept, [group for group in ordered if group not in kept]
 
     def _is_recursive(self, number: int) -> bool:
         return self.recursion is not None and is_recursive(self._groups_before + number, self.recursion.share)

@@ -392,6 +392,25 @@ def test_equal_groups_are_taken_as_they_come_where_nobody_minds(chat):
     assert (len(kept), len(skipped), episodes) == (3, 0, 6)
 
 
+def test_groups_are_kept_in_the_order_in_which_they_were_drawn_whichever_ends_first(chat, monkeypatch):
+    tasks = [a_task(str(number), number) for number in range(6)]
+    curriculum = Curriculum(tasks, CurriculumSettings(enabled=False), 0)
+    drawn = [curriculum.draw().query for _ in range(6)]
+    run_group, ended = RolloutEngine.run_group, []
+    delays = iter([0.1, 0.0, 0.05, 0.0, 0.05, 0.0])
+
+    async def end_later(self, task, *rest):
+        delay = next(delays)
+        group = await run_group(self, task, *rest)
+        await asyncio.sleep(delay)
+        ended.append(task.query)
+        return group
+
+    monkeypatch.setattr(RolloutEngine, "run_group", end_later)
+    kept, _, _ = stepped(chat, tasks, lambda *_: answer_of("x"), 6, redraws=0, mixed_only=False)
+    assert [group.task.query for group in kept] == drawn and ended != drawn
+
+
 def failing_step(engine: RolloutEngine, generator: Any) -> tuple[str, str, int]:
     """(code, message, tasks left over) of a step that ends the job."""
 
