@@ -157,7 +157,7 @@ def sft_step(name: str, rows: list[dict[str, list[int]]]) -> tuple[float, float]
 
     from trainer.learner.cpu_trainers import CpuSftTrainer
     from trainer.learner.load_and_save import load_learner
-    from trainer.recipe import LoraSettings, ModelSettings
+    from trainer.recipe_sections import LoraSettings, ModelSettings
 
     class LabelledOnly(CpuSftTrainer):
         """Rows as TRL pads them and layers as PEFT multiplies them."""
@@ -223,7 +223,7 @@ def steps_of(kind: Any) -> list[float]:
     from trl import GRPOConfig
 
     from trainer.learner.load_and_save import load_learner
-    from trainer.recipe import ModelSettings
+    from trainer.recipe_sections import ModelSettings
 
     learner = load_learner(ModelSettings(base="starter:tiny"), 0)
     random = Random(0)
@@ -314,7 +314,7 @@ def turns() -> list[list[int]]:
 def tiny_sft() -> Any:
     from orchestrator.checkpoints import find_checkpoint
     from trainer.learner.load_and_save import load_learner
-    from trainer.recipe import ModelSettings
+    from trainer.recipe_sections import ModelSettings
 
     return load_learner(ModelSettings(base="starter:tiny"), 0, find_checkpoint("starter-sft")[0])
 
@@ -340,7 +340,7 @@ def passes() -> list[float]:
     import torch
 
     from trainer.learner.load_and_save import configure_libraries, load_learner
-    from trainer.recipe import ModelSettings
+    from trainer.recipe_sections import ModelSettings
 
     configure_libraries(0)
     model = load_learner(ModelSettings(base="starter:tiny"), 0).model

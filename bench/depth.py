@@ -19,7 +19,7 @@ from orchestrator.out_of_depth.gauge import THRESHOLD
 from orchestrator.out_of_depth.learnt_queries import FILE, load_learnt_queries
 from orchestrator.retrieval import sentence_vectors
 from trainer.learner.fit_depth import list_queries, load_far_out, measure_auroc
-from trainer.recipe import TaskSettings
+from trainer.recipe_sections import TaskSettings
 from trainer.tasks import list_held_out_families
 
 EVERYDAY = "everyday:held_out"

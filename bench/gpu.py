@@ -26,21 +26,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import json
 import os
-import platform
-import re
-import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean, median
@@ -49,12 +42,26 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-SEED = 0
+from bench.support.contenders import (  # noqa: E402
+    ERROR_CHARACTERS,
+    QWEN3_06B,
+    SEED,
+    divide,
+    forget_memory,
+    make_base,
+    make_lora,
+    make_model_settings,
+    make_plain_arguments,
+    make_stopwatch,
+    read_clock,
+    read_peak_gb,
+    silence,
+    try_each,
+)
+from bench.support.device import describe_device, describe_machine, find_peak, has_gpu, make_slug, watch_device  # noqa: E402
+
 WARM_UP = 2  # steps that are not counted: kernels are chosen, memory is taken
-LORA = {"rank": 32, "alpha": 64}
 FROZEN_SHARE = 2 / 3  # of a training step's operations: frozen weights have no gradient of their own
-ERROR_CHARACTERS = 1_500
-SMI = ("--query-gpu=utilization.gpu,memory.used", "--format=csv,noheader,nounits", "-lms", "200")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,215 +154,8 @@ def run_part(name: str, seconds: float) -> dict[str, Any]:
     return figures
 
 
-# The device
-
-
-def has_gpu() -> bool:
-    import torch
-
-    return bool(torch.cuda.is_available())
-
-
 def choose_size() -> Size:
     return FULL if has_gpu() else TOY
-
-
-def describe_device() -> dict[str, Any]:
-    import torch
-
-    if not has_gpu():
-        return {"name": "cpu", "memory_gb": None, "peak_tflops": None}
-    properties = torch.cuda.get_device_properties(0)
-    peak = find_peak()
-    return {
-        "name": properties.name,
-        "memory_gb": round(properties.total_memory / 1e9, 1),
-        "peak_tflops": peak and peak / 1e12,
-        "capability": f"{properties.major}.{properties.minor}",
-    }
-
-
-def find_peak() -> float | None:
-    """Operations a second of the GPU in bfloat16, by TRL's table; None where it does not know the device."""
-    if not has_gpu():
-        return None
-    import torch
-    from trl.trainer import utils
-
-    peak: float | None = utils.get_peak_flops(torch.cuda.get_device_name(0), "bfloat16")
-    return peak
-
-
-def describe_machine() -> dict[str, Any]:
-    packages = {}
-    for name in ("torch", "transformers", "trl", "peft", "vllm"):
-        try:
-            packages[name] = version(name)
-        except PackageNotFoundError:
-            packages[name] = None
-    return {"cpus": os.cpu_count(), "python": platform.python_version(), "packages": packages}
-
-
-def make_slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-
-
-@contextmanager
-def watch_device() -> Iterator[list[float]]:
-    """A list that fills with the device's load in percent while the block runs."""
-    samples: list[float] = []
-    program = shutil.which("nvidia-smi") if has_gpu() else None
-    if program is None:
-        with watch_processors(samples):
-            yield samples
-        return
-    process = subprocess.Popen([program, *SMI], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-
-    def read() -> None:
-        for line in process.stdout or ():
-            load = line.split(",")[0].strip()
-            samples.extend([float(load)] if load.isdigit() else [])
-
-    reader = threading.Thread(target=read, daemon=True)
-    reader.start()
-    try:
-        yield samples
-    finally:
-        process.terminate()
-        process.wait()
-        reader.join(timeout=5)
-
-
-@contextmanager
-def watch_processors(samples: list[float]) -> Iterator[None]:
-    import psutil
-
-    over = threading.Event()
-    psutil.cpu_percent()
-
-    def read() -> None:
-        while not over.wait(0.2):
-            samples.append(psutil.cpu_percent())
-
-    reader = threading.Thread(target=read, daemon=True)
-    reader.start()
-    try:
-        yield
-    finally:
-        over.set()
-        reader.join(timeout=5)
-
-
-# What the parts share
-
-
-def make_base(folder: Path, size: Size, vocabulary: int | None = None) -> Path:
-    """A model with random weights: of the shape of Qwen3-0.6B, or two layers at toy size. Its tokenizer is a small
-    one, whose words are the first of the `vocabulary`, or all of it."""
-    from bench.small_presets import make_small_base
-
-    shape = {} if size.toy else QWEN3_06B
-    more = {} if vocabulary is None else {"vocab_size": vocabulary}
-    return make_small_base(folder, "hub:Qwen/Qwen3-0.6B", SEED, shape={**shape, **more})
-
-
-QWEN3_06B = {
-    "hidden_size": 1024,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-}
-
-
-def make_model_settings(base: Path, turn_tokens: int = 512) -> Any:
-    from trainer.recipe import LoraSettings, ModelSettings
-
-    lora = LoraSettings(**LORA)
-    return ModelSettings(base=str(base), lora=lora, precision="bfloat16", turn_tokens=turn_tokens)
-
-
-def make_stopwatch() -> Any:
-    """A callback that keeps the seconds of every optimizer step in `steps`."""
-    from transformers import TrainerCallback
-
-    class Stopwatch(TrainerCallback):  # type: ignore[misc]  # transformers is not typed
-        def __init__(self) -> None:
-            self.steps: list[float] = []
-            self._began = 0.0
-
-        def on_step_begin(self, *_: Any, **__: Any) -> None:
-            self._began = read_clock()
-
-        def on_step_end(self, *_: Any, **__: Any) -> None:
-            self.steps.append(read_clock() - self._began)
-
-    return Stopwatch()
-
-
-def read_clock() -> float:
-    import torch
-
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter()
-
-
-def make_plain_arguments(folder: Path, steps: int) -> dict[str, Any]:
-    """TRL's own defaults, but for what keeps it quiet and comparable: no checkpoints, no recomputation."""
-    gpu = has_gpu()
-    return {
-        "output_dir": str(folder),
-        "max_steps": steps,
-        "learning_rate": 1e-5,
-        "bf16": gpu,
-        "use_cpu": not gpu,
-        "gradient_checkpointing": False,
-        "save_strategy": "no",
-        "report_to": [],
-        "disable_tqdm": True,
-        "seed": SEED,
-    }
-
-
-def make_lora() -> Any:
-    from peft import LoraConfig
-
-    return LoraConfig(r=LORA["rank"], lora_alpha=LORA["alpha"], target_modules="all-linear", task_type="CAUSAL_LM")
-
-
-def forget_memory() -> None:
-    import torch
-
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
-
-
-def read_peak_gb() -> float | None:
-    import torch
-
-    return round(torch.cuda.max_memory_allocated() / 1e9, 2) if torch.cuda.is_available() else None
-
-
-def try_each(contenders: Mapping[str, Callable[[], dict[str, Any]]]) -> dict[str, Any]:
-    """The figures of each contender, or its error: one that fails does not lose the other's."""
-    results: dict[str, Any] = {}
-    for name, measure in contenders.items():
-        forget_memory()
-        try:
-            results[name] = {**measure(), "peak_gb": read_peak_gb()}
-        except Exception as error:  # noqa: BLE001  whatever happens belongs into the report
-            results[name] = {"error": f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS]}
-    return results
-
-
-def divide(results: Mapping[str, Any], key: str, one: str = "podium", other: str = "trl") -> float | None:
-    """The quotient of a figure of two contenders, where both have it."""
-    values = [results.get(name, {}).get(key) for name in (one, other)]
-    return round(values[0] / values[1], 3) if all(values) else None
 
 
 # sft
@@ -398,7 +198,7 @@ def train_sft(size: Size, base: Path, folder: Path, rows: list[dict[str, Any]], 
 
     from trainer.learner.cpu_trainers import choose_sft_trainer
     from trainer.learner.load_and_save import build_trainer_arguments, load_learner
-    from trainer.recipe import OptimizerSettings
+    from trainer.recipe_sections import OptimizerSettings
 
     steps = size.steps + WARM_UP
     shared: dict[str, Any] = {"per_device_train_batch_size": size.rows, "max_length": size.length}
@@ -441,12 +241,6 @@ def summarize_sft(size: Size, model: Any, seconds: list[float]) -> dict[str, Any
     }
 
 
-def silence(trainer: Any) -> None:
-    from transformers import PrinterCallback
-
-    trainer.remove_callback(PrinterCallback)
-
-
 # grpo
 
 
@@ -473,7 +267,7 @@ def train_grpo(size: Size, base: Path, folder: Path, plain: bool) -> dict[str, A
 
     from trainer.learner.cpu_trainers import choose_grpo_trainer
     from trainer.learner.load_and_save import build_trainer_arguments, load_learner
-    from trainer.recipe import OptimizerSettings
+    from trainer.recipe_sections import OptimizerSettings
 
     episodes, steps = size.prompts * size.group, WARM_UP + (2 if size.toy else 3)
     shared = {
@@ -603,7 +397,7 @@ def measure_preset(size: Size) -> dict[str, Any]:
 
 def make_preset(size: Size, folder: Path) -> Any:
     """reader-gpu on the random model: with small counts everywhere, on a GPU with its own batches."""
-    from bench.small_presets import LONGER, shrink_recipe
+    from bench.support.small_presets import LONGER, shrink_recipe
     from trainer.recipe import load_recipe
 
     preset = load_recipe("reader-gpu")

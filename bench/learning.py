@@ -112,7 +112,7 @@ async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int,
     from trainer.learner.generator import SamplingParams
     from trainer.learner.load_and_save import load_learner
     from trainer.learner.transformers_generator import TransformersGenerator
-    from trainer.recipe import ModelSettings
+    from trainer.recipe_sections import ModelSettings
 
     folder, manifest = find_checkpoint(name)
     learner = load_learner(ModelSettings(base=manifest.base), 0, folder)

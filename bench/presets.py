@@ -25,14 +25,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.small_presets import make_small_base, shrink_recipe
+from bench.support.small_presets import make_small_base, shrink_recipe
 from orchestrator.checkpoints import complete_steps, read_checkpoint
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from trainer.job_process import run_job
 from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.jobs.queue import JobStore
-from trainer.recipe import Recipe, RewardSettings, list_presets, load_recipe
+from trainer.recipe import Recipe, list_presets, load_recipe
+from trainer.recipe_sections import RewardSettings
 
 OUT = Path(__file__).parent / "results" / "presets.json"
 REWARD = """

@@ -35,263 +35,45 @@ import sys
 import tempfile
 import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from random import Random
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench.support.scripted_model import (
+    LIMIT,
+    POOL,
+    GenerationClock,
+    Script,
+    Slow,
+    build_scripted_model,
+    compute_critical_path,
+    draw_turns,
+    look_up,
+    make_tasks,
+)
 from orchestrator.dialects.plan_json import PlanDialect
-from orchestrator.engine.events import TaskRef
 from orchestrator.engine.gc_settings import expect_many_episodes
-from orchestrator.plan import Step, Turn
 from orchestrator.traces.store import Store, open_store
 from pool_registry.calls.live_pool import live_pool
-from pool_registry.kinds import add_kind
-from pool_registry.language_models.model_files import pick_device
-from pool_registry.pool import Pool
 from pool_registry.storage.data_folder import find_home
-from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
-from scripts.build_tiny_base import ASSISTANT, PAD, build_model, build_tokenizer, invent_name
 from trainer.grpo.rewards import load_rewards
 from trainer.grpo.rollouts import EpisodeFormat, RolloutEngine
-from trainer.grpo.token_transcript import ChatTokens
 from trainer.learner.generator import GeneratedTokens, SamplingParams
 from trainer.learner.transformers_generator import TransformersGenerator
-from trainer.recipe import RewardSettings
+from trainer.recipe_sections import RewardSettings
 from trainer.tasks.task import Task
-from trainer.tasks.verifier import ExactText
 
 GOAL = 1.25
 GROUP = 8
-SEED = 5
-LIMIT = 512  # tokens of a turn; none is as long
-NAMED = "Task #"  # one token; the number of the task is the next one
-CALL = '<tool_call>{"name": "slow", "arguments": {"instruction": "'
-PIECES = [NAMED, '{"worker": "slow", "instruction": "', CALL, "}</tool_call>", '", "access": [', "]}], ", "done"]
-TEMPLATE = (
-    "{% for m in messages %}{% if m.role == 'assistant' %}<|assistant|>{{ m.content }}"
-    '{% for c in m.tool_calls or [] %}<tool_call>{"name": "{{ c.function.name }}", "arguments": '
-    "{{ c.function.arguments | tojson }}}</tool_call>{% endfor %}<|end|>"
-    "{% else %}<|user|>{{ m.content }}{% endif %}{% endfor %}"
-    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
-)
-RESPONSE = {
-    "defaults": {"role": "assistant"},
-    "start_anchor": "<|assistant|>",
-    "fields": {
-        "tool_calls": {
-            "open": "<tool_call>",
-            "close": "</tool_call>",
-            "repeats": True,
-            "content": "json",
-            "transform": {"type": "function", "function": "{content}"},
-        },
-        "content": {"close": "<|end|>", "content": "text"},
-    },
-}
-
-
-# The work: plans and workers
-
-
-class Slow(Worker[NoConfig]):
-    """Takes the time that `seconds` draws for its instruction, and counts its calls."""
-
-    scale = 1.0
-    calls = 0
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        return one_string("instruction", "what to look up")
-
-    async def call(self, call: Call) -> Reply:
-        return Reply(await look_up(call.text("instruction")))
-
-
-add_kind("slow", Slow)
-POOL = Pool(name="bench", workers=(WorkerSpec(name="slow", kind="slow", description="looks up", max_concurrency=1024),))
-
-
-async def look_up(instruction: str) -> str:
-    """What a step of every contender does."""
-    Slow.calls += 1
-    await asyncio.sleep(Slow.scale * seconds(instruction))
-    return f"found {len(instruction)}"
-
-
-def seconds(instruction: str) -> float:
-    return Random(f"{SEED} {instruction}").uniform(0.05, 0.8)
-
-
-@cache
-def plan(task: int, variant: int) -> tuple[Turn, Turn]:
-    """The two turns of an episode on a task; a group's episodes are its variants."""
-    random = Random(f"{SEED} {task} {variant}")
-    first = _steps(random, task, variant, 1)
-    second = _steps(random, task, variant, 1 + len(first))
-    return Turn(first), Turn(second, answer=f"${second[-1].id}")
-
-
-def _steps(random: Random, task: int, variant: int, first: int) -> tuple[Step, ...]:
-    """2 or 3 steps, in a chain, side by side, or two side by side and one that sees both."""
-    count = random.choice((2, 3))
-    ids = range(first, first + count)
-    shapes: list[list[tuple[int, ...]]] = [[(), *((k,) for k in ids[:-1])], [()] * count]
-    if count == 3:
-        shapes.append([(), (), (ids[0], ids[1])])
-    access = random.choice(shapes)
-    return tuple(
-        Step(k, "slow", {"instruction": _instruction(random, f"{task}-{variant}-{k}")}, seen)
-        for k, seen in zip(ids, access, strict=True)
-    )
-
-
-def _instruction(random: Random, name: str) -> str:
-    return " ".join([name, *(invent_name(random) for _ in range(random.randint(1, 5)))])
-
-
-def critical_path(turn: Turn) -> float:
-    ends: dict[int, float] = {}
-    for step in turn.steps:
-        taken = Slow.scale * seconds(str(step.arguments["instruction"]))
-        ends[step.id] = taken + max((ends[k] for k in step.access), default=0.0)
-    return max(ends.values())
-
-
-def tasks_of(count: int) -> list[Task]:
-    def query(number: int) -> str:
-        random = Random(f"{SEED} {number}")
-        return f"{NAMED}{number}: look up {', '.join(invent_name(random) for _ in range(6))}"
-
-    return [Task(TaskRef("bench", 1, number, "train"), query(number), ExactText("found 1")) for number in range(count)]
-
-
-# The model: real generation, forced tokens
-
-
-class Script:
-    """Knows what every row has to say next. `plain` is our dialect, otherwise tool calls."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        self.chat = ChatTokens(tokenizer)
-        self.tokenizer = tokenizer
-        self._named, self._opened = tokenizer.convert_tokens_to_ids([NAMED, ASSISTANT])
-        self.start(plain=True)
-
-    def start(self, plain: bool) -> None:
-        self._plain = plain
-        self._begun: Counter[int] = Counter()
-        self._turns: dict[tuple[int, int], list[list[int]]] = {}
-
-    def turns(self, task: int, variant: int) -> list[list[int]]:
-        """The tokens of an episode's turns. The first one is the variant's number."""
-        key = task, variant
-        if key not in self._turns:
-            first, second = plan(task, variant)
-            texts = [self._text(first), self._text(second)] if self._plain else [_calls(first), _calls(second), "done"]
-            self._turns[key] = [self.chat.encode_turn(text) for text in [f"{variant} {texts[0]}", *texts[1:]]]
-        return self._turns[key]
-
-    def _text(self, turn: Turn) -> str:
-        return PlanDialect().format(turn, ())
-
-    def rest(self, row: list[int]) -> list[int]:
-        """What a row has still to say in its present turn."""
-        task = int(self.tokenizer.decode([row[row.index(self._named) + 1]]))
-        opened = [at for at, token in enumerate(row) if token == self._opened]
-        written = row[opened[-1] + 1 :]
-        if row[-1] == self._opened and len(opened) == 1:
-            variant = self._begun[task]
-            self._begun[task] += 1
-        else:
-            variant = int(self.tokenizer.decode([row[opened[0] + 1]]))
-        return self.turns(task, variant)[len(opened) - 1][len(written) :]
-
-
-def _calls(turn: Turn) -> str:
-    return "".join(f'{CALL}{step.arguments["instruction"]}"}}}}</tool_call>' for step in turn.steps)
-
-
-class Forced:
-    """A logits processor that leaves each row the one token that it has to say."""
-
-    def __init__(self, script: Script) -> None:
-        self._script = script
-        self._rests: list[list[int]] = []
-
-    def __call__(self, ids: Any, scores: Any) -> Any:
-        import torch
-
-        if not self._rests:
-            self._rests = [self._script.rest(row)[::-1] for row in ids.tolist()]
-        pad = self._script.tokenizer.pad_token_id
-        forced_ids = torch.tensor([[rest.pop() if rest else pad] for rest in self._rests], device=scores.device)
-        return torch.full_like(scores, -torch.inf).scatter_(1, forced_ids, 0.0)
-
-
-@dataclass(slots=True)
-class Clocked:
-    """How long the model's generate() took, all in all, and how often it was called."""
-
-    busy_s: float = 0.0
-    batches: int = 0
-
-
-def build_scripted_model(shape: Mapping[str, int] | None = None) -> tuple[Any, Script, Clocked]:
-    """The tiny model, or a random Qwen3 of another `shape`, on the GPU if there is one."""
-    from transformers import LogitsProcessorList
-
-    tokenizer = build_tokenizer([*tasks_of(64), *_samples()])
-    tokenizer.add_tokens(PIECES)
-    tokenizer.chat_template = TEMPLATE
-    tokenizer.response_template = RESPONSE
-    model = build_model(tokenizer, SEED) if shape is None else build_random_model(tokenizer, shape)
-    model, script, clocked = model.to(pick_device("auto")), Script(tokenizer), Clocked()
-    generate = model.generate
-
-    def generate_forced(*args: Any, **settings: Any) -> Any:
-        started = time.perf_counter()
-        try:
-            return generate(*args, logits_processor=LogitsProcessorList([Forced(script)]), **settings)
-        finally:
-            clocked.busy_s += time.perf_counter() - started
-            clocked.batches += 1
-
-    model.generate = generate_forced
-    assert tokenizer.pad_token == PAD
-    return model, script, clocked
-
-
-def build_random_model(tokenizer: Any, shape: Mapping[str, int]) -> Any:
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    ends = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id, "bos_token_id": None}
-    return AutoModelForCausalLM.from_config(
-        AutoConfig.for_model("qwen3", vocab_size=len(tokenizer), **shape, **ends)
-    ).to(torch.bfloat16)
-
-
-def _samples() -> Iterable[Task]:
-    """Texts from which the tokenizer learns what made-up names are built of."""
-    random = Random(SEED)
-    for number in range(500):
-        yield Task(
-            TaskRef("bench", 1, number, "train"), " ".join(invent_name(random) for _ in range(8)), ExactText("x")
-        )
-
-
 # The contenders
 
 
-class Dealt:
+class TasksInOrder:
     """A curriculum that deals the tasks in their order."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
@@ -345,7 +127,7 @@ class Barrier:
         return
 
 
-class Ours(TransformersGenerator):
+class TimedGenerator(TransformersGenerator):
     async def wait_until_finished(self) -> None:
         """Wait for the last batch, so that its time is counted: rows are returned before their batch has ended."""
         if self._runner is not None:
@@ -358,7 +140,7 @@ class Bench:
 
     model: Any
     script: Script
-    clocked: Clocked
+    clock: GenerationClock
     store: Store
 
     @contextmanager
@@ -366,27 +148,27 @@ class Bench:
         """A dict that holds the wall seconds, the model's part of them, and the batches, after the block."""
         self.script.start(plain)
         Slow.scale, Slow.calls = scale, 0
-        self.clocked.busy_s, self.clocked.batches = 0.0, 0
+        self.clock.busy_s, self.clock.batches = 0.0, 0
         timings: dict[str, Any] = {}
         started = time.perf_counter()
         yield timings
         timings.setdefault("wall_s", time.perf_counter() - started)
-        timings |= {"generation_s": self.clocked.busy_s, "batches": self.clocked.batches, "calls": Slow.calls}
+        timings |= {"generation_s": self.clock.busy_s, "batches": self.clock.batches, "calls": Slow.calls}
 
-    async def engine(self, size: int, barrier: bool, scale: float) -> dict[str, Any]:
+    async def run_engine(self, size: int, barrier: bool, scale: float) -> dict[str, Any]:
         """One step's rollouts with our engine."""
         group = min(GROUP, size)
         tokenizer = self.script.tokenizer
         made = Barrier(self.model, tokenizer, size) if barrier else None
-        generator = made or Ours(self.model, tokenizer, SamplingParams())
+        generator = made or TimedGenerator(self.model, tokenizer, SamplingParams())
         episode_format = EpisodeFormat(PlanDialect(), "query", LIMIT, 4096, 2)
         async with live_pool(POOL) as pool:
             terms = load_rewards([RewardSettings(term="accuracy", weight=1.0)])
             engine = RolloutEngine("bench", pool, self.script.chat, episode_format, terms, self.store.traces)
-            dealt: Any = Dealt(tasks_of(size // group))
+            tasks: Any = TasksInOrder(make_tasks(size // group))
             with self.watch(True, scale) as timings:
                 async with asyncio.timeout(300):
-                    groups, _ = await engine.run_step(dealt, generator, size // group, group, 0, mixed_only=False)
+                    groups, _ = await engine.run_step(tasks, generator, size // group, group, 0, mixed_only=False)
             await generator.wait_until_finished()
         generator.close()
         episodes = [rollout.sample.episode for group in groups for rollout in group.rollouts]
@@ -395,7 +177,7 @@ class Bench:
         figures = {"generation_s": generator.busy_s, "batches": generator.batches, "tokens": generator.tokens}
         return {**timings, **figures}
 
-    def trl(self, size: int, scale: float) -> dict[str, Any]:
+    def run_trl(self, size: int, scale: float) -> dict[str, Any]:
         """One step's rollouts with TRL's tool loop, taken out of a training step."""
         from datasets import Dataset
         from transformers import PrinterCallback
@@ -410,7 +192,7 @@ class Bench:
             return await look_up(instruction)
 
         group = min(GROUP, size)
-        prompts = [[{"role": "user", "content": task.query}] for task in tasks_of(size // group)]
+        prompts = [[{"role": "user", "content": task.query}] for task in make_tasks(size // group)]
         with tempfile.TemporaryDirectory(prefix="podium-bench-") as folder:
             settings = GRPOConfig(
                 output_dir=folder,
@@ -450,19 +232,19 @@ class Bench:
 
         return watch
 
-    def alone(self) -> float:
+    def measure_alone(self) -> float:
         """Seconds a token of an episode that has the model to itself."""
-        run = asyncio.run(self.engine(1, False, 0.0))
+        run = asyncio.run(self.run_engine(1, False, 0.0))
         return run["generation_s"] / run["tokens"]
 
-    def chain(self, size: int, scale: float, per_token: float) -> float:
+    def measure_chain(self, size: int, scale: float, per_token: float) -> float:
         """The slowest episode's workers and its own generation."""
         group = min(GROUP, size)
         self.script.start(plain=True)
         Slow.scale = scale
         return max(
-            sum(critical_path(turn) for turn in plan(task, variant))
-            + sum(map(len, self.script.turns(task, variant))) * per_token
+            sum(compute_critical_path(turn) for turn in draw_turns(task, variant))
+            + sum(map(len, self.script.encode_turns(task, variant))) * per_token
             for task in range(size // group)
             for variant in range(group)
         )
@@ -473,20 +255,20 @@ class Bench:
         at_once: dict[str, list[float]] = {"podium": [], "barrier": []}
         for _ in range(repeats):
             for name, results in runs.items():
-                results.append(asyncio.run(self.engine(size, name == "barrier", scale)))
-                at_once[name].append(asyncio.run(self.engine(size, name == "barrier", 0.0))["generation_s"])
+                results.append(asyncio.run(self.run_engine(size, name == "barrier", scale)))
+                at_once[name].append(asyncio.run(self.run_engine(size, name == "barrier", 0.0))["generation_s"])
         best = {name: min(results, key=lambda run: run["wall_s"]) for name, results in runs.items()}
         for name, results in runs.items():
             best[name] |= {"at_once_s": min(at_once[name]), "all_wall_s": [round(run["wall_s"], 2) for run in results]}
         if trl:
-            best["trl"] = self.trl(size, scale)
+            best["trl"] = self.run_trl(size, scale)
         assert len({run["calls"] for run in best.values()}) == 1, best
         return best
 
     def add_bounds(self, size: int, scale: float, per_token: float, best: dict[str, dict[str, Any]]) -> dict[str, Any]:
         """The contenders' figures with the bound and their ratios to it."""
         generation = min(run["at_once_s"] for run in best.values() if "at_once_s" in run)
-        chain = self.chain(size, scale, per_token)
+        chain = self.measure_chain(size, scale, per_token)
         bound = max(generation, chain)
         for run in best.values():
             run["ratio"] = run["wall_s"] / bound
@@ -508,11 +290,11 @@ def compare(
         store = open_store(find_home(folder))
         try:
             bench = Bench(*build_scripted_model(shape), store)
-            asyncio.run(bench.engine(2, False, 0.0))  # the first batch of a process is slow
+            asyncio.run(bench.run_engine(2, False, 0.0))  # the first batch of a process is slow
             runs, per_token = {}, []
             for size in sizes:
                 runs[size] = bench.compare(size, repeats, scale, trl)
-                per_token += [bench.alone() for _ in range(repeats)]
+                per_token += [bench.measure_alone() for _ in range(repeats)]
             results = {str(size): bench.add_bounds(size, scale, min(per_token), best) for size, best in runs.items()}
         finally:
             store.close()
@@ -541,7 +323,7 @@ def silence_libraries() -> None:
     warnings.filterwarnings("ignore")
 
 
-def table(result: Mapping[str, Any]) -> str:
+def format_table(result: Mapping[str, Any]) -> str:
     lines = [f"{'rollouts':>8}{'generation':>12}{'chain':>8}{'contender':>12}{'wall s':>9}{'ratio':>8}{'batches':>9}"]
     for size, results in result["rollouts"].items():
         for name in ("podium", "barrier", "trl"):
@@ -569,7 +351,7 @@ def main() -> None:
     result = compare(sizes, options.repeats, options.scale, not options.no_trl)
     if options.save:
         options.save.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result, indent=2) if options.json else table(result))
+    print(json.dumps(result, indent=2) if options.json else format_table(result))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import argparse
 
 from orchestrator.checkpoints import find_checkpoint, seal
 from trainer.learner.fit_depth import fit_learnt_queries
-from trainer.recipe import TaskSettings
+from trainer.recipe_sections import TaskSettings
 
 
 def main() -> None:

@@ -6,7 +6,8 @@ from functools import cache
 from typing import Any
 
 from trainer.grpo.rewards import REWARDS
-from trainer.recipe import Recipe, TaskSettings
+from trainer.recipe import Recipe
+from trainer.recipe_sections import TaskSettings
 from trainer.tasks.registry import PROVIDERS, describe_sources, list_train_families
 
 

@@ -24,7 +24,8 @@ from trainer.cluster.preflight import refuse_cluster_problems
 from trainer.errors import TrainingFailed, UnknownTask
 from trainer.job_place import HERE, parse_place
 from trainer.jobs.job_folder import JobFolder
-from trainer.recipe import EvaluateSettings, ModelSettings, Recipe, TaskSettings
+from trainer.recipe import Recipe
+from trainer.recipe_sections import EvaluateSettings, ModelSettings, TaskSettings
 from trainer.results.rows import read_results
 from trainer.results.statistics import mean
 from trainer.tasks.practice.stored import make_missing_tasks

@@ -92,7 +92,7 @@ def _generate_token() -> str:
     from trainer.learner.generator import SamplingParams
     from trainer.learner.load_and_save import load_learner
     from trainer.learner.transformers_generator import TransformersGenerator
-    from trainer.recipe import ModelSettings
+    from trainer.recipe_sections import ModelSettings
 
     learner = load_learner(ModelSettings(base=STARTER), seed=0)
     generator = TransformersGenerator(learner.model, learner.tokenizer, SamplingParams(temperature=0), 1)

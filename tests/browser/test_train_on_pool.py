@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from bench.small_presets import make_small_base, shrink_recipe
+from bench.support.small_presets import make_small_base, shrink_recipe
 from pool_registry.pool import export_pool
 from tests.browser.conftest import Studio
 from tests.browser.test_run_page import import_pool

@@ -72,7 +72,7 @@ def test_a_changed_checkpoint_is_refused_also_when_it_was_used_before(folder, tm
 @CHANGES
 def test_a_changed_checkpoint_is_not_trained_on(folder, change, reason):
     from trainer.learner.load_and_save import load_learner
-    from trainer.recipe import ModelSettings
+    from trainer.recipe_sections import ModelSettings
 
     change(folder)
     with pytest.raises(UnknownOrchestrator, match=reason):

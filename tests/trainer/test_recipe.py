@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from orchestrator.checkpoints import Checkpoint
 from trainer.errors import InvalidRecipe
 from trainer.grpo.phases import find_phase, list_phases
-from trainer.recipe import (
-    MAX_RECIPE_BYTES,
+from trainer.recipe import MAX_RECIPE_BYTES, Recipe, dump_recipe, list_presets, load_recipe, parse_recipe
+from trainer.recipe_sections import (
     CurriculumSettings,
     DemonstrationSettings,
     EvaluateSettings,
@@ -25,7 +25,6 @@ from trainer.recipe import (
     ModelSettings,
     OptimizerSettings,
     PhaseSettings,
-    Recipe,
     RecipeSection,
     RecursionSettings,
     RewardSettings,
@@ -33,10 +32,6 @@ from trainer.recipe import (
     SavingSettings,
     SftSettings,
     TaskSettings,
-    dump_recipe,
-    list_presets,
-    load_recipe,
-    parse_recipe,
 )
 from trainer.tasks.pool_settings import PoolSettings
 
@@ -285,7 +280,7 @@ def test_a_file_that_is_no_recipe_is_told_with_the_presets(tmp_path):
 @pytest.mark.parametrize(("start", "hints", "shown"), [("", None, 0), ("", 5, 5), ("older", None, 3), ("older", 0, 0)])
 def test_hints_are_those_of_the_checkpoint_that_training_starts_from(monkeypatch, start, hints, shown):
     older = Checkpoint(name="older", kind="adapter", base="b", stage="sft", prompt="reader", hints=3)
-    monkeypatch.setattr("trainer.recipe.find_checkpoint", {"older": (Path(), older)}.get)
+    monkeypatch.setattr("trainer.recipe_sections.find_checkpoint", {"older": (Path(), older)}.get)
     assert ModelSettings(start=start, hints=hints, prompt="reader").count_hints() == shown
 
 

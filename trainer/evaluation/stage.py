@@ -37,7 +37,7 @@ from trainer.evaluation.trials import (
     run_trials,
 )
 from trainer.jobs.job_folder import JobFolder, read_lines
-from trainer.recipe import EvaluateSettings
+from trainer.recipe_sections import EvaluateSettings
 from trainer.results.rows import ResultRow, Slot, append_result, read_results, repair_last_line
 from trainer.results.summary import summarize
 from trainer.results.tables import find_reference

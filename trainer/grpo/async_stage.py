@@ -36,7 +36,7 @@ from trainer.learner.load_and_save import (
 )
 from trainer.learner.ranks import is_first_rank, share_first
 from trainer.learner.vllm_generator import ServerGenerator
-from trainer.recipe import GrpoSettings
+from trainer.recipe_sections import GrpoSettings
 
 log = logging.getLogger(__name__)
 STALENESS = 4  # updates after which an episode is too old to be learnt from

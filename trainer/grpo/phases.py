@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.recipe import GrpoSettings, OptimizerSettings, Recipe, RecursionSettings, TaskSettings
+from trainer.recipe import Recipe
+from trainer.recipe_sections import GrpoSettings, OptimizerSettings, RecursionSettings, TaskSettings
 from trainer.tasks.pool_settings import PoolSettings
 
 

@@ -48,7 +48,7 @@ from trainer.grpo.rewards import (
 from trainer.grpo.token_transcript import ChatTokens, Transcript
 from trainer.grpo.token_writer import TokenWriter
 from trainer.learner.generator import Generator
-from trainer.recipe import AdvantageScale, RecursionSettings
+from trainer.recipe_sections import AdvantageScale, RecursionSettings
 from trainer.results.statistics import mean
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import TaskPools, VaryTask, keep_task

@@ -55,7 +55,8 @@ from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.learner.vllm_colocation import check_vllm_is_here, follow_platform, send_exact_weights
 from trainer.learner.vllm_generator import ColocatedGenerator, ServerGenerator
 from trainer.learner.vllm_server import serve_model
-from trainer.recipe import GrpoSettings, Recipe
+from trainer.recipe import Recipe
+from trainer.recipe_sections import GrpoSettings
 from trainer.tasks.registry import open_source
 from trainer.tasks.shared_pools import make_vary
 from trainer.tasks.task import Task

@@ -16,7 +16,7 @@ from orchestrator.out_of_depth.learnt_queries import MAX_QUERIES, LearntQueries
 from orchestrator.retrieval import sentence_vectors
 from pool_registry.strict_model import StrictModel
 from trainer.errors import UnknownTask
-from trainer.recipe import TaskSettings
+from trainer.recipe_sections import TaskSettings
 from trainer.tasks.registry import open_source
 
 VALIDATION = 150  # queries of its own sources to calibrate with

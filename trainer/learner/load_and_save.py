@@ -28,7 +28,8 @@ from trainer.errors import TrainingFailed
 from trainer.jobs.job_folder import JobFolder, new_manifest
 from trainer.learner.fit_depth import fit_learnt_queries
 from trainer.learner.ranks import is_first_rank, share_first, wait_for_ranks
-from trainer.recipe import LoraSettings, ModelSettings, OptimizerSettings, Recipe, SavingSettings
+from trainer.recipe import Recipe
+from trainer.recipe_sections import LoraSettings, ModelSettings, OptimizerSettings, SavingSettings
 from trainer.tasks.shared_pools import make_vary
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import VaryTask

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from trainer.memory_fit.stages import Machine, find_largest_stage, format_bytes
-from trainer.recipe import LoraSettings, Recipe
+from trainer.recipe import Recipe
+from trainer.recipe_sections import LoraSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ import math
 
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
-from trainer.recipe import Recipe, TaskSettings
+from trainer.recipe import Recipe
+from trainer.recipe_sections import TaskSettings
 from trainer.results.statistics import mean
 from trainer.tasks.registry import open_source
 

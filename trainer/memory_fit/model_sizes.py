@@ -21,7 +21,7 @@ from orchestrator.errors import OrchestratorError
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.model_files import HUB, STARTER, model_path, starter_folder
 from trainer.errors import TrainerError
-from trainer.recipe import LoraSettings, ModelSettings
+from trainer.recipe_sections import LoraSettings, ModelSettings
 
 FLOAT32 = 4  # bytes
 TRACED_LENGTHS = (4096, 8192)  # tokens of the two traces; their difference gives the bytes of one token

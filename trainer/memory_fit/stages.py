@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict
 
 from trainer.memory_fit.model_sizes import FLOAT32, ModelSizes, measure_model
-from trainer.recipe import GrpoSettings, Recipe, RolloutSettings, SftSettings
+from trainer.recipe import Recipe
+from trainer.recipe_sections import GrpoSettings, RolloutSettings, SftSettings
 
 GB = 1_000_000_000
 HEAD_ROWS, HEAD_COLUMNS = 4096, 32_768  # TRL's tile of logits: kernels/chunked_logprob.py, trainer/utils.py

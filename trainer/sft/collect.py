@@ -20,7 +20,7 @@ from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import Draw
 from trainer.evaluation.trials import SAMPLING_TEMPERATURE, run_task
-from trainer.recipe import DemonstrationSettings, ModelSettings
+from trainer.recipe_sections import DemonstrationSettings, ModelSettings
 from trainer.sft.demonstrations import Demonstration, ReaderLesson, can_demonstrate, make_demonstration
 from trainer.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
 from trainer.tasks.suite import make_random

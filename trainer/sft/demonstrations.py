@@ -31,7 +31,7 @@ from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.language_models.completion import Message
 from trainer.errors import TrainingFailed
 from trainer.grpo.token_transcript import ChatTokens, Transcript
-from trainer.recipe import ModelSettings
+from trainer.recipe_sections import ModelSettings
 from trainer.tasks.suite import make_random
 
 # Failures that are not the orchestrator's doing: a turn that met one is still worth imitating.

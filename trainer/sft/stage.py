@@ -36,7 +36,8 @@ from trainer.learner.load_and_save import (
 )
 from trainer.learner.ranks import run_ranks
 from trainer.learner.sharding import SHARDING, shard_on_cpu
-from trainer.recipe import DemonstrationSettings, Recipe, SftSettings
+from trainer.recipe import Recipe
+from trainer.recipe_sections import DemonstrationSettings, SftSettings
 from trainer.sft.collect import DemonstrationCollector, Progress
 from trainer.sft.demonstrations import (
     Demonstration,

@@ -16,7 +16,8 @@ from trainer.grpo.advantages import compute_advantages
 from trainer.grpo.rewards import Sample, anneal_rewards, compute_outcome_weight, load_rewards, score_group, sum_weighted
 from trainer.grpo.rollouts import Rollout, RolloutGroup, set_advantages
 from trainer.grpo.token_transcript import Transcript
-from trainer.recipe import RewardSettings, list_presets, load_recipe
+from trainer.recipe import list_presets, load_recipe
+from trainer.recipe_sections import RewardSettings
 
 WEIGHTS = {"accuracy": 1.0, "format": 0.2, "diversity": 0.015, "efficiency": 0.1}  # those of single-gpu-80gb
 TERMS = load_rewards([RewardSettings(term=term, weight=weight) for term, weight in WEIGHTS.items()])

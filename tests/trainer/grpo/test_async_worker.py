@@ -29,7 +29,7 @@ from trainer.grpo.rollouts import EpisodeFormat, RolloutEngine
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.learner.generator import SamplingParams
 from trainer.learner.vllm_generator import ServerGenerator
-from trainer.recipe import CurriculumSettings, RewardSettings
+from trainer.recipe_sections import CurriculumSettings, RewardSettings
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import ExactText
 

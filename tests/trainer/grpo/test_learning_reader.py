@@ -33,7 +33,7 @@ from trainer.grpo.rollouts import (
 )
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.learner.generator import GeneratedTokens
-from trainer.recipe import RewardSettings
+from trainer.recipe_sections import RewardSettings
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import TaskPools
 from trainer.tasks.verifier import ExactText, RefusalVerifier

@@ -23,7 +23,7 @@ from trainer.grpo.recursion import is_recursive
 from trainer.grpo.rewards import load_rewards
 from trainer.grpo.rollout_metrics import compute_rollout_metrics
 from trainer.grpo.rollouts import RolloutEngine
-from trainer.recipe import CurriculumSettings, RecursionSettings, RewardSettings
+from trainer.recipe_sections import CurriculumSettings, RecursionSettings, RewardSettings
 from trainer.tasks.task_pools import keep_task
 
 pytestmark = pytest.mark.medium

@@ -22,7 +22,7 @@ from trainer.grpo.rewards import (
     score_group,
     sum_weighted,
 )
-from trainer.recipe import RewardSettings
+from trainer.recipe_sections import RewardSettings
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import ExactText
 

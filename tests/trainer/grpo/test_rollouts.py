@@ -43,7 +43,7 @@ from trainer.job_process import explain_job_failure
 from trainer.learner.generator import GeneratedTokens, SamplingParams
 from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.learner.vllm_generator import ColocatedGenerator
-from trainer.recipe import CurriculumSettings, ModelSettings, OptimizerSettings, RewardSettings
+from trainer.recipe_sections import CurriculumSettings, ModelSettings, OptimizerSettings, RewardSettings
 from trainer.tasks.pool_conditions import apply_condition
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import TaskPools

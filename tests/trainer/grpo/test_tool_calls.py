@@ -19,7 +19,8 @@ from trainer.errors import InvalidRecipe, TrainingFailed
 from trainer.grpo.rewards import load_rewards
 from trainer.grpo.rollouts import EpisodeFormat, RolloutEngine
 from trainer.grpo.token_transcript import ChatTokens
-from trainer.recipe import RewardSettings, parse_recipe
+from trainer.recipe import parse_recipe
+from trainer.recipe_sections import RewardSettings
 from trainer.sft.demonstrations import load_demonstrations, make_demonstration, save_demonstrations
 
 pytestmark = pytest.mark.medium

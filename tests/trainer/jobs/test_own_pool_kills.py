@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.small_presets import shrink_recipe
+from bench.support.small_presets import shrink_recipe
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from tests.trainer.jobs.test_durability import learnt, trainer, until

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from orchestrator.out_of_depth.learnt_queries import LearntQueries
 from orchestrator.retrieval import sentence_vectors
 from trainer.learner.fit_depth import draw_queries, fit_logistic, load_far_out, measure_auroc
-from trainer.recipe import TaskSettings
+from trainer.recipe_sections import TaskSettings
 
 SCRIPT = Path(__file__).parents[3] / "bench" / "depth.py"
 

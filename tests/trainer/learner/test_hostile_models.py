@@ -62,7 +62,7 @@ def ask_model(folder: Path, config: dict[str, str]) -> None:
 
 def learn_from(folder: Path, **settings: str) -> None:
     from trainer.learner.load_and_save import load_learner
-    from trainer.recipe import ModelSettings
+    from trainer.recipe_sections import ModelSettings
 
     load_learner(ModelSettings.model_validate({"base": TINY, **settings}), 0)
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from bench.presets import change_precision, learn_letters, list_training_presets, measure_moves
-from bench.small_presets import make_small_base
+from bench.support.small_presets import make_small_base
 from tests.trainer.support.presets import load_small_preset, run_as_job
 from trainer.jobs.job_folder import JobFolder
-from trainer.recipe import LoraSettings, ModelSettings, OptimizerSettings, Recipe
+from trainer.recipe import Recipe
+from trainer.recipe_sections import LoraSettings, ModelSettings, OptimizerSettings
 
 
 @pytest.mark.medium

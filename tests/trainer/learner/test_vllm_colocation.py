@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.small_presets import make_small_base
+from bench.support.small_presets import make_small_base
 from trainer.errors import TrainingFailed
 from trainer.learner import vllm_colocation
 from trainer.learner.vllm_colocation import check_vllm_is_here, merge_weights
 from trainer.learner.vllm_generator import ColocatedGenerator
-from trainer.recipe import LoraSettings, ModelSettings
+from trainer.recipe_sections import LoraSettings, ModelSettings
 
 
 @pytest.mark.medium

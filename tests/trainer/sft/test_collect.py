@@ -32,7 +32,7 @@ from tests.orchestrator.support.engine import (  # noqa: F401
 from trainer.errors import TrainingFailed
 from trainer.evaluation.trials import run_task
 from trainer.grpo.token_transcript import ChatTokens
-from trainer.recipe import DemonstrationSettings, ModelSettings
+from trainer.recipe_sections import DemonstrationSettings, ModelSettings
 from trainer.sft.collect import DemonstrationCollector, has_recovered
 from trainer.sft.demonstrations import (
     Demonstration,

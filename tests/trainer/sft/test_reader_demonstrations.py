@@ -24,7 +24,7 @@ from tests.orchestrator.support.engine import (  # noqa: F401
 )
 from trainer.errors import TrainingFailed
 from trainer.evaluation.trials import run_task
-from trainer.recipe import DemonstrationSettings, ModelSettings
+from trainer.recipe_sections import DemonstrationSettings, ModelSettings
 from trainer.sft.collect import DemonstrationCollector
 from trainer.sft.demonstrations import ReaderLesson, find_plan, make_demonstration
 from trainer.sft.fault_injection import Fault, FaultyPool

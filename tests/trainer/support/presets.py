@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.small_presets import make_small_base, shrink_recipe
+from bench.support.small_presets import make_small_base, shrink_recipe
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from trainer.job_process import run_job

@@ -1,0 +1,402 @@
+"""The sections of a recipe: what the Train page's form shows, with a description for every field.
+
+A field's key in the YAML is its name here. Figures marked "Conductor" are from arXiv 2512.04388, those marked
+"ParaManager" from arXiv 2604.17009.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from orchestrator.checkpoints import find_checkpoint
+from orchestrator.orchestrator_name import MAX_SAMPLES
+from orchestrator.prompt import PromptStyle
+from pool_registry.worker import NAME_PATTERN
+from trainer.job_place import HERE, UnpaidPlaceText
+from trainer.tasks.pool_settings import PoolSettings
+from trainer.tasks.task_conditions import CONDITIONS, CONDITIONS_TEXT
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class RecipeSection(BaseModel):
+    """The base of a recipe's sections: unknown keys are errors, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class LoraSettings(RecipeSection):
+    """Low-rank adapters, through PEFT."""
+
+    rank: int = Field(default=16, ge=1, le=512, description="Rank of the update matrices.")
+    alpha: int = Field(default=32, ge=1, description="Scale: the update counts alpha / rank.")
+    dropout: Share = Field(default=0.0, description="Dropout on the adapter's input.")
+    targets: str | list[str] = Field(default="all-linear", description="Layers that get an adapter.")
+
+
+class ModelSettings(RecipeSection):
+    """The model that learns, and the format of its prompts and turns."""
+
+    base: str = Field(
+        default="starter:tiny",
+        min_length=1,
+        description="starter:tiny, starter:smollm2, a folder, or hub:owner/name.",
+        examples=["starter:tiny", "starter:smollm2", "hub:Qwen/Qwen3-4B", "hub:Qwen/Qwen2.5-7B-Instruct"],
+    )
+    start: str = Field(default="", description="A checkpoint to continue from, such as JOB@STEP; empty for the base.")
+    lora: LoraSettings | None = Field(default=None, description="Adapter; empty trains every weight.")
+    precision: Literal["float32", "bfloat16"] = Field(
+        default="float32",
+        description="Of the computation, and of the frozen weights below an adapter. Weights that learn are float32 in "
+        "either case: bfloat16 would round most of their small steps away.",
+    )
+    dialect: Literal["plan", "conductor", "conductor_paper", "tool_calls"] = Field(
+        default="plan",
+        description="How a turn is written. conductor_paper: three lists, with the prompt of the paper. tool_calls: "
+        "the chat template's own calls, whose outputs come back as messages of the role tool.",
+    )
+    prompt: PromptStyle = Field(
+        default="full",
+        description="full: rules, pool and query. query: the query alone, for small models that learn one pool. "
+        "reader: needs first, then the cards of the workers that fit them; for any pool.",
+    )
+    hints: int | None = Field(
+        default=None,
+        ge=0,
+        le=16,
+        description="Of a reader: so many of the workers that are most like the query are listed once more after it. A "
+        "small model copies what it has read last more surely than one line of many. Empty: as the checkpoint that it "
+        "starts from.",
+    )
+    turn_tokens: int = Field(default=512, ge=16, le=32_768, description="Most tokens that one turn may have.")
+    checkpointing: bool = Field(default=False, description="Recompute activations: less memory, a third slower.")
+
+    def count_hints(self) -> int:
+        """The workers that are listed after a query. Raises UnknownOrchestrator for a start that is not there."""
+        if self.hints is not None or not self.start:
+            return self.hints or 0
+        return find_checkpoint(self.start)[1].hints
+
+
+class TaskSettings(RecipeSection):
+    """The tasks that it learns on."""
+
+    source: str = Field(
+        default="ledger,atlas,forge",
+        min_length=1,
+        description="Families with commas between them, or another source.",
+    )
+    levels: tuple[int, ...] = Field(default=(1, 2, 3), description="Levels of the families.")
+    count: int = Field(default=1000, ge=1, le=1_000_000, description="How many tasks of the train split.")
+    seed: int = Field(
+        default=0, ge=0, description="Of which tasks are drawn: another seed, other tasks, to train on with new ones."
+    )
+
+
+class DemonstrationSettings(RecipeSection):
+    """The source of the trajectories that SFT imitates."""
+
+    teacher: str = Field(
+        default="oracle",
+        description="oracle: the tasks' reference plans, made, written or kept from a what-if; needs no key. Else "
+        "a checkpoint that reads any pool, with the answers as judge (smollm2-reader), an agent of the pool as "
+        "model:AGENT, or a policy.",
+        examples=["oracle", "smollm2-reader"],
+    )
+    samples: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="Trajectories per task, of which one is kept. Several of a model are drawn at temperature 1.",
+    )
+    rounds: int = Field(
+        default=1,
+        ge=1,
+        le=16,
+        description="Expert iteration: the steps are shared out among so many rounds. From the second on the teacher "
+        "is the checkpoint of the round before, with the tasks' answers as judge. Give it several samples.",
+    )
+    faults: Share = Field(default=0.1, description="Share with an injected failure, to show recovery.")
+    variants: int = Field(
+        default=0,
+        ge=0,
+        le=8,
+        description="Copies of each with invented names and numbers, from which a small model learns to quote them "
+        "from the query instead of memorizing them.",
+    )
+    needs_alone: Share = Field(
+        default=0.0,
+        description="Share of a reader's demonstrations that end with the needs. Which workers to choose is the "
+        "harder lesson, and such a row is half as long; worth 0.5 where there are thousands of tasks.",
+    )
+    listed_needs: Share = Field(
+        default=0.9,
+        description="Share of a reader's demonstrations whose needs are lines of the listing, where the tasks bring "
+        "other words: lines suit any pool. 0 to go on from smollm2-reader, which learnt the tasks' own words.",
+    )
+    starred: bool = Field(default=True, description="Also the starred traces on this pool.")
+    file: str = Field(default="", description="Also trajectories from a JSONL file.")
+    concurrency: int = Field(
+        default=16,
+        ge=1,
+        le=512,
+        description="Episodes at a time, on each node of a cluster (on each GPU where models are loaded).",
+    )
+    where: UnpaidPlaceText = Field(
+        default=str(HERE),
+        description="Where trajectories are sampled. here: where the job runs. ray://HOST:PORT: on a Ray cluster.",
+        examples=["here", "ray://10.0.0.5:10001"],
+    )
+
+    @model_serializer(mode="wrap")
+    def _leave_out_newer_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Recipes whose demonstrations are made where the job runs are written as before `where` came."""
+        document: dict[str, Any] = serialize(self)
+        if self.where == str(HERE):
+            del document["where"]
+        return document
+
+
+class OptimizerSettings(RecipeSection):
+    """AdamW and its schedule, as TRL and transformers know them."""
+
+    learning_rate: float = Field(default=1e-4, gt=0, le=1, description="Peak learning rate.")
+    schedule: Literal["cosine", "linear", "constant", "constant_with_warmup"] = Field(
+        default="cosine", description="How the learning rate falls."
+    )
+    warmup: Share = Field(default=0.03, description="Share of the steps with a rising learning rate.")
+    weight_decay: float = Field(default=0.0, ge=0, le=1, description="AdamW's weight decay.")
+    max_grad_norm: float = Field(default=1.0, gt=0, description="Gradients are clipped to this norm.")
+    seed: int = Field(default=0, ge=0, description="Of data order, sampling and adapters.")
+
+
+class SavingSettings(RecipeSection):
+    """When checkpoints are written and measured, in optimizer steps."""
+
+    every: int = Field(default=50, ge=1, description="Steps between checkpoints.")
+    keep: int = Field(default=5, ge=2, description="How many of the newest are kept; the best one always is.")
+    check_tasks: int = Field(
+        default=24, ge=0, le=10_000, description="Validation tasks at every checkpoint; 0 for none."
+    )
+
+
+class SftSettings(RecipeSection):
+    """Supervised fine-tuning on the orchestrator's own turns, with TRL's SFTTrainer."""
+
+    steps: int = Field(default=500, ge=1, le=10_000_000, description="Optimizer steps.")
+    batch: int = Field(default=16, ge=1, le=4096, description="Trajectories per forward pass.")
+    accumulation: int = Field(default=1, ge=1, le=4096, description="Forward passes per step.")
+    max_length: int = Field(default=1024, ge=32, le=262_144, description="Longer trajectories are left out.")
+    packing: bool = Field(default=False, description="Several trajectories per row; needs FlashAttention.")
+    demonstrations: DemonstrationSettings = DemonstrationSettings()
+    optimizer: OptimizerSettings = OptimizerSettings()
+    saving: SavingSettings = SavingSettings()
+
+    @model_validator(mode="after")
+    def _has_steps_for_rounds(self) -> SftSettings:
+        if self.demonstrations.rounds > self.steps:
+            raise ValueError(f"{self.demonstrations.rounds} rounds need at least as many steps")
+        return self
+
+    def list_round_ends(self) -> tuple[int, ...]:
+        """The last step of each round of demonstrations."""
+        rounds = self.demonstrations.rounds
+        return tuple(round(self.steps * (number + 1) / rounds) for number in range(rounds))
+
+
+class RewardSettings(RecipeSection):
+    """One term of the reward, and its weight."""
+
+    term: str = Field(min_length=1, description="A reward's name, or your own function as FILE.py:FUNCTION.")
+    weight: float = Field(default=1.0, ge=0, le=100, description="The reward is the weighted sum of the terms.")
+    anneal: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="The weight falls linearly to 0 over this share of the steps. Empty: it stays.",
+    )
+
+
+class RecursionSettings(RecipeSection):
+    """One forced recursive call: the model is shown its first answer and what led to it, and improves or keeps it."""
+
+    share: Share = Field(default=0.5, description="Share of a step's groups that get the call. Conductor: half.")
+    first_weight: float = Field(
+        default=0.25,
+        ge=0,
+        le=10,
+        description="Weight of the first answer's reward beside that of the last one, which is 1; the reward is their "
+        "weighted mean. Conductor: 0.25.",
+    )
+
+
+class PhaseSettings(RecipeSection):
+    """Steps that follow the main run, with some settings changed: a schedule of the learning rate of their own, another
+    pool for each question (Conductor's adaptive phase), or recursive calls (its recursion phase)."""
+
+    name: str = Field(default="adaptive", pattern=r"^[a-z][a-z0-9-]{0,23}$", description="Of your choice.")
+    steps: int = Field(default=20, ge=1, le=1_000_000, description="Optimizer steps. Conductor's recursion: 20.")
+    learning_rate: float | None = Field(
+        default=None, gt=0, le=1, description="Peak learning rate; empty for that of the main run."
+    )
+    tasks: TaskSettings | None = Field(default=None, description="Other tasks. Empty: those of the main run.")
+    pools: PoolSettings | None = Field(
+        default=None, description="Draws a pool for each task. Empty: as in the main run."
+    )
+    recursion: RecursionSettings | None = Field(default=None, description="Forces recursive calls. Empty: none.")
+
+
+class RolloutSettings(RecipeSection):
+    """How episodes are sampled."""
+
+    prompts: int = Field(default=4, ge=1, le=4096, description="Tasks per step, each with one group of episodes.")
+    group: int = Field(default=8, ge=2, le=1024, description="Episodes per task.")
+    temperature: float = Field(default=1.0, gt=0, le=2, description="Of sampling. ParaManager: 1.0.")
+    top_p: float = Field(default=1.0, gt=0, le=1, description="Nucleus sampling; 1 is off.")
+    max_rounds: int = Field(default=2, ge=1, le=64, description="Turns per episode. Conductor: 1.")
+    max_length: int = Field(default=4096, ge=64, le=262_144, description="Tokens of an episode, prompt included.")
+    backend: Literal["transformers", "vllm", "vllm-colocate", "vllm-async"] = Field(
+        default="transformers",
+        description="transformers: in the trainer. vllm: a server, adapters reloaded. vllm-colocate: in this process. "
+        "vllm-async: your own server on another GPU, which samples while the trainer updates.",
+    )
+    vllm_memory: float = Field(default=0.3, gt=0, lt=1, description="Share of the GPU that vLLM takes.")
+    vllm_eager: bool = Field(
+        default=False,
+        description="vLLM without CUDA graphs: starts sooner, takes less memory, generates slower. Always so on a CPU.",
+    )
+    vllm_url: str = Field(default="", description="A running server; empty starts one.")
+    mixed_only: bool = Field(
+        default=True,
+        description="All-right and all-wrong groups are replaced by new ones, as in ParaManager and DAPO.",
+    )
+    redraws: float = Field(default=1.0, ge=0, le=10, description="At most so many extra groups for each planned one.")
+    cache: bool = Field(default=True, description="Equal calls of a deterministic tool are made once.")
+    concurrency: int = Field(default=256, ge=1, le=10_000, description="Episodes at a time.")
+    max_cost: float | None = Field(default=None, gt=0, description="US dollars for the whole job; empty: no cap.")
+
+
+class CurriculumSettings(RecipeSection):
+    """Moves over the levels toward tasks that the model solves sometimes."""
+
+    enabled: bool = Field(default=True, description="Off: every level is drawn equally often.")
+    target: Share = Field(default=0.5, description="The success rate that teaches most.")
+    floor: Share = Field(default=0.1, description="Least share of draws of every family and level.")
+
+
+AdvantageScale = Literal["group", "batch", "none"]
+
+
+class LossSettings(RecipeSection):
+    """The policy loss, as TRL offers it."""
+
+    type: Literal["dapo", "grpo", "dr_grpo", "bnpo", "cispo", "gspo"] = Field(
+        default="dapo", description="Form of the loss. gspo: GRPO with sequence-level ratios."
+    )
+    beta: float = Field(default=0.0, ge=0, description="Weight of the KL term against the start.")
+    epsilon: float = Field(default=0.2, gt=0, lt=1, description="Clipping from below.")
+    epsilon_high: float = Field(default=0.28, gt=0, description="Clipping from above (DAPO's clip-higher).")
+    scale: AdvantageScale = Field(
+        default="group", description="Whose deviation advantages are divided by. none: Dr. GRPO."
+    )
+    iterations: int = Field(default=1, ge=1, le=64, description="Optimizer passes over each batch of episodes.")
+
+
+class GrpoSettings(RecipeSection):
+    """Reinforcement learning on whole episodes, with TRL's GRPOTrainer."""
+
+    steps: int = Field(default=60, ge=1, le=1_000_000, description="Optimizer steps. Conductor: 200.")
+    micro_batch: int = Field(default=32, ge=1, le=4096, description="Episodes per forward pass.")
+    rollouts: RolloutSettings = RolloutSettings()
+    rewards: tuple[RewardSettings, ...] = Field(
+        default=(RewardSettings(term="accuracy"), RewardSettings(term="format", weight=0.2)), min_length=1
+    )
+    curriculum: CurriculumSettings = CurriculumSettings()
+    loss: LossSettings = LossSettings()
+    optimizer: OptimizerSettings = OptimizerSettings(learning_rate=1e-5, schedule="constant")
+    saving: SavingSettings = SavingSettings(every=20)
+    phases: tuple[PhaseSettings, ...] = Field(
+        default=(), max_length=16, description="Steps after the main run, one phase after the other."
+    )
+
+    @property
+    def all_steps(self) -> int:
+        """The steps of the main run and of every phase."""
+        return self.steps + sum(phase.steps for phase in self.phases)
+
+    @model_validator(mode="after")
+    def _names_phases(self) -> GrpoSettings:
+        names = [phase.name for phase in self.phases]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two phases are called {twice}; give each its own name")
+        return self
+
+    @model_validator(mode="after")
+    def _divides(self) -> GrpoSettings:
+        episodes = self.rollouts.prompts * self.rollouts.group
+        if episodes % self.micro_batch:
+            raise ValueError(f"micro_batch must divide prompts x group = {episodes}")
+        return self
+
+
+_NAME = NAME_PATTERN.strip("^$")
+PoolCondition = Annotated[str, Field(pattern=rf"^({'|'.join(CONDITIONS)}|without:{_NAME}(,{_NAME})*)$")]
+
+
+class EvaluateSettings(RecipeSection):
+    """Measures orchestrators on tasks that training does not use."""
+
+    orchestrators: tuple[str, ...] = Field(
+        default=(),
+        description="Names; direct:each is every agent alone. Empty: the base and the last checkpoint of every stage.",
+    )
+    reference: str = Field(
+        default="",
+        max_length=500,
+        description="The orchestrator that others are compared with: one of them, or JOB/ORCHESTRATOR of an earlier "
+        "evaluation. Empty: the first.",
+    )
+    source: str = Field(default="", description="Families or another source; empty for the recipe's.")
+    levels: tuple[int, ...] = Field(default=(), description="Levels of the families; empty for the recipe's.")
+    split: Literal["validation", "test"] = Field(default="test", description="Which part of the tasks.")
+    count: int = Field(default=60, ge=1, le=100_000, description="How many tasks.")
+    samples: int = Field(default=1, ge=1, le=64, description="Episodes per task; pass^k is meaningful from 8 on.")
+    turn_samples: tuple[Annotated[int, Field(ge=1, le=MAX_SAMPLES)], ...] = Field(
+        default=(1,),
+        min_length=1,
+        max_length=8,
+        description="Plans that a language model draws for a turn, tried and voted on; several measure it with each.",
+    )
+    constrained: bool = Field(
+        default=True, description="Off: the turns of checkpoints are not held to a grammar of the pool."
+    )
+    temperature: float | None = Field(
+        default=None, ge=0, le=2, description="Of a model's turns. Empty: 0 (greedy) for one sample, 1 for several."
+    )
+    conditions: tuple[PoolCondition, ...] = Field(
+        default=("seen",),
+        min_length=1,
+        max_length=64,
+        description=f"Of the pool: {CONDITIONS_TEXT}.",
+    )
+    seed: int = Field(default=0, ge=0, description="Of which tasks are drawn, of the conditions and of the samples.")
+    max_cost: float | None = Field(
+        default=None, gt=0, description="US dollars for this stage: no new episode starts beyond. Empty: no cap."
+    )
+    max_rounds: int | None = Field(
+        default=None, ge=1, le=64, description="Turns per episode; empty for those of GRPO, or the pool's limit."
+    )
+    concurrency: int = Field(default=32, ge=1, le=256, description="Episodes at a time, on each node of a cluster.")
+    binding: bool = Field(
+        default=True,
+        description="Whether a checkpoint that learnt one pool calls another's workers by their descriptions. Without, "
+        "it calls them by the names that it learnt.",
+    )
+
+    @property
+    def episodes(self) -> int:
+        """The most episodes that this section asks for; a source may hold fewer tasks."""
+        return len(self.orchestrators) * len(self.turn_samples) * self.count * self.samples * len(self.conditions)
