@@ -8,10 +8,11 @@ read only. `openapi` imports a part of REST Countries from its document; a stand
 
 Each pool is registered with `podium pool`, its tasks are made with `podium tasks make`, and the job is that of
 *Train on this pool* (trainer/pool_recipe.py), run in this terminal. The untrained reader and the trained checkpoint are
-measured by the job itself, on the held-out tasks, and random plans after it; the reference plans on all tasks, which
-must all be right. ReAct and fan_out need a language model, of which these pools have none. --tasks is small, so that a
-pool takes about a quarter of an hour on two cores; the page makes 100. Intervals are 95 %, bootstrapped over tasks.
-Results are added to those in the file, pool by pool.
+measured by the job itself, on the held-out tasks; after it random plans and ReAct there, and the reference plans on all
+tasks, which must all be right. ReAct needs a language model, of which these pools have none: for its episodes the pool
+has the small one that ships (SmolLM2-135M). --tasks is small, so that a pool takes about a quarter of an hour on two
+cores; the page makes 100. Intervals are 95 %, bootstrapped over tasks. Results are added to those in the file, by pool
+and seed.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from trainer.tasks.practice.stored import SOURCE, find_practice_file, list_own_t
 DATA = Path(__file__).parent / "data" / "foreign_pools"
 MCP_PACKAGE = "business-day-mcp==0.1.0"
 REFERENCE = "oracle"
-BASELINES = ("random_plan", REFERENCE)
+AGENT, AGENT_MODEL = "assistant", "starter:smollm2"
 Row = dict[str, Any]
 
 
@@ -56,7 +57,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pools", nargs="*", metavar="POOL", help=f"{', '.join(POOLS)}; default: all")
     parser.add_argument("--tasks", type=int, default=80, help="of each pool, all splits together")
-    parser.add_argument("--seed", type=int, default=0, help="of the training")
+    parser.add_argument("--seed", type=int, default=0, help="of the order of the lessons, and of the adapter")
     parser.add_argument("--home", type=Path, default=Path("foreign-pools"), help="the data folder")
     parser.add_argument("--out", type=Path, default=Path("bench/results/foreign_pools.json"))
     options = parser.parse_args()
@@ -237,7 +238,10 @@ POOLS = {"mcp": register_mcp, "openapi": register_openapi, "database": register_
 
 def train(home: Path, name: str, tasks: int, seed: int) -> str:
     """Run the job of *Train on this pool* in this terminal and return its id."""
-    recipe = build_pool_recipe(name, tasks).model_copy(update={"seed": seed})
+    recipe = build_pool_recipe(name, tasks)
+    assert recipe.sft is not None, "the recipe of the button trains on demonstrations"
+    optimizer = recipe.sft.optimizer.model_copy(update={"seed": seed})
+    recipe = recipe.model_copy(update={"sft": recipe.sft.model_copy(update={"optimizer": optimizer})})
     file = home / f"{name}.yaml"
     file.write_text(dump_recipe(recipe), encoding="utf-8")
     printed = podium(home, "train", str(file))
@@ -256,17 +260,33 @@ def read_job_scores(home: Path, job: str) -> dict[str, Row]:
 
 
 def score_baselines(home: Path, name: str, count: int) -> dict[str, Row]:
-    """Baselines on the held-out tasks, and the reference plans on all tasks."""
-    scores = {}
-    for baseline in BASELINES:
-        splits = ("train", "validation", "test") if baseline == REFERENCE else ("test",)
-        marks: list[bool] = []
-        for split in splits:
-            options = ["--pool", name, "--source", f"{SOURCE}{name}", "--level", "0", "--split", split]
-            options += ["--tasks", str(count), "--orchestrator", baseline, "--json"]
-            marks += read_marks(podium(home, "evaluate", *options))
-        scores["reference plans" if baseline == REFERENCE else baseline] = estimate(marks)
+    """Random plans and ReAct on the held-out tasks, and the reference plans on all tasks."""
+    marks = [mark for split in ("train", "validation", "test") for mark in score(home, name, REFERENCE, split, count)]
+    scores = {
+        "reference plans": estimate(marks),
+        "random plans": estimate(score(home, name, "random_plan", "test", count)),
+    }
+    with lend_agent(home, name):
+        scores["ReAct, SmolLM2-135M"] = estimate(score(home, name, f"react:{AGENT}", "test", count))
     return scores
+
+
+def score(home: Path, name: str, orchestrator: str, split: str, count: int) -> list[bool]:
+    """Which of a pool's tasks of a split an orchestrator solves."""
+    options = ["--pool", name, "--source", f"{SOURCE}{name}", "--level", "0", "--split", split]
+    options += ["--tasks", str(count), "--orchestrator", orchestrator, "--concurrency", "4", "--json"]
+    return read_marks(podium(home, "evaluate", *options))
+
+
+@contextmanager
+def lend_agent(home: Path, name: str) -> Iterator[None]:
+    """A language model in the pool, for as long as the body runs."""
+    options = ["--kind", "local_model", "--set", f"model={AGENT_MODEL}"]
+    podium(home, "pool", "add", name, AGENT, *options, "--description", "A small language model on this machine.")
+    try:
+        yield
+    finally:
+        podium(home, "pool", "remove", name, AGENT)
 
 
 def read_marks(printed: str) -> list[bool]:
