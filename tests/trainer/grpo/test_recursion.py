@@ -7,15 +7,13 @@ import json
 
 import pytest
 
-from tests.trainer.grpo.test_rollouts import (
+from tests.trainer.support.rollouts import (
     Written,
     a_pool,
     a_task,
     an_engine,
     answer_of,
     call_of,
-    chat,  # noqa: F401
-    kinds,  # noqa: F401
 )
 from trainer.grpo.advantages import compute_advantages
 from trainer.grpo.curriculum import Curriculum
@@ -30,13 +28,13 @@ pytestmark = pytest.mark.medium
 CONDUCTOR = [RewardSettings(term="accuracy", weight=0.5), RewardSettings(term="readable", weight=0.5)]
 
 
-def an_engine_for(chat, before: int = 0, share: float = 0.5, **changes) -> RolloutEngine:  # noqa: F811
+def an_engine_for(chat, before: int = 0, share: float = 0.5, **changes) -> RolloutEngine:
     engine = an_engine(chat, a_pool(), max_rounds=1, **changes)
     engine.begin_step(before, load_rewards(CONDUCTOR), keep_task, RecursionSettings(share=share))
     return engine
 
 
-def run_step(chat, turn, groups: int, before: int = 0, share: float = 0.5, mixed_only: bool = False):  # noqa: F811
+def run_step(chat, turn, groups: int, before: int = 0, share: float = 0.5, mixed_only: bool = False):
     async def run():
         engine = an_engine_for(chat, before, share)
         curriculum = Curriculum([a_task()], CurriculumSettings(enabled=False), 0)
@@ -53,7 +51,7 @@ def test_of_any_batch_the_share_is_recursive(share):
     assert sum(is_recursive(k, share) for k in range(20)) == 20 * share, "batches of one group take turns"
 
 
-def test_half_of_a_batch_is_asked_once_more(chat):  # noqa: F811
+def test_half_of_a_batch_is_asked_once_more(chat):
     kept, _, generator = run_step(chat, lambda *_: answer_of("right"), groups=4)
     assert [group.recursive for group in kept].count(True) == 2
     for group in kept:
@@ -63,7 +61,7 @@ def test_half_of_a_batch_is_asked_once_more(chat):  # noqa: F811
     assert sorted(number for _, number in generator.asked) == [1] * 16 + [2] * 8
 
 
-def test_a_redraw_keeps_the_halves(chat):  # noqa: F811
+def test_a_redraw_keeps_the_halves(chat):
     """All groups are equal: each is drawn anew, by one of its kind, and the batch is filled up with as many of each."""
     kept, skipped, _ = run_step(chat, lambda *_: answer_of("right"), groups=4, mixed_only=True)
     assert [group.recursive for group in kept].count(True) == 2 and len(skipped) == 2
@@ -80,7 +78,7 @@ CASES = {  # (first turn, second turn): reward of the first answer, of the last,
 }
 
 
-def test_the_first_answer_counts_a_quarter(chat):  # noqa: F811
+def test_the_first_answer_counts_a_quarter(chat):
     """What each case earns, with the rewards of Conductor (0, 0.5, 1), and its advantage among the seven."""
     cases = list(CASES.values())
 
@@ -106,7 +104,7 @@ def test_the_first_answer_counts_a_quarter(chat):  # noqa: F811
     assert order[:3] == ["right, kept", "wrong, improved", "unreadable, right"] and order[-1] == "unreadable twice"
 
 
-def test_the_answer_of_a_plan_is_graded_with_the_values_it_quotes(chat):  # noqa: F811
+def test_the_answer_of_a_plan_is_graded_with_the_values_it_quotes(chat):
     async def run():
         engine = an_engine_for(chat)
         turns = [call_of("right", answer="$1"), call_of("wrong", answer="$2")]
@@ -129,7 +127,7 @@ def test_the_answer_of_a_plan_is_graded_with_the_values_it_quotes(chat):  # noqa
     assert (figures["recursion/groups"], figures["recursion/first"], figures["recursion/last"]) == (1, 1, 0)
 
 
-def test_without_recursion_nothing_of_it_is_measured(chat):  # noqa: F811
+def test_without_recursion_nothing_of_it_is_measured(chat):
     kept, _, _ = run_step(chat, lambda *_: answer_of("right"), groups=2, share=0.0)
     assert not any(key.startswith("recursion/") for key in compute_rollout_metrics(kept, [], []))
     assert all("first_reward" not in episode for group in kept for episode in group.row(1, kept=True)["episodes"])

@@ -14,7 +14,7 @@ import pytest
 from orchestrator.dialects import find_dialect
 from orchestrator.engine.episode_loop import NoSink
 from orchestrator.prompt import build_messages
-from tests.trainer.grpo.test_rollouts import Written, a_pool, a_task, kinds  # noqa: F401
+from tests.trainer.support.rollouts import Written, a_pool, a_task
 from trainer.errors import InvalidRecipe, TrainingFailed
 from trainer.grpo.rewards import load_rewards
 from trainer.grpo.rollouts import EpisodeFormat, RolloutEngine
