@@ -242,6 +242,22 @@ def test_run_waits_for_the_page_to_fill_in(page, studio_url):
     expect(page.get_by_text("The run did not start")).to_have_count(0)
 
 
+def test_what_is_typed_before_the_page_has_filled_in_stays(page, studio_url):
+    held = []
+    page.route("**/queue/join*", lambda route: held.append(route))
+    page.goto(studio_url)
+    box = page.locator("#query textarea")
+    box.fill("What is 6 * 7?")
+    page.wait_for_timeout(300)
+    assert held and page.locator("#run").is_disabled()
+    page.unroute("**/queue/join*")  # which sends those that were held on their way
+    expect(page.locator("#run")).to_be_enabled()
+    expect(box).to_have_value("What is 6 * 7?")
+    page.reload()
+    expect(page.locator("#run")).to_be_enabled()
+    assert box.input_value(), "a page on which nobody types has a query ready to run"
+
+
 def test_a_query_without_reference_plan_says_what_the_oracle_needs(page, studio_url):
     page.goto(f"{studio_url}/?pool=starter&orchestrator=oracle")
     expect(page.locator("#query textarea")).not_to_have_value("")

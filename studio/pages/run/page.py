@@ -47,7 +47,8 @@ from trainer.jobs.outcome import describe_outcome
 __all__ = ["build", "routes"]
 
 # What was typed while the server chose another query stays.
-REPLACE_QUERY = "(change, query) => (change && change.old === query ? change.new : query)"
+REPLACE_QUERY = "(change, query) => (change && change.old === (query ?? '') ? change.new : query)"
+ALLOW_RUN = "() => ({interactive: true, __type__: 'update'})"
 
 
 def build(runtime: Runtime) -> None:
@@ -146,8 +147,10 @@ def build(runtime: Runtime) -> None:
     def offer(text: str | None, policy: str | None, pool_name: str | None) -> tuple[Any, ...]:
         return _offer_choices(runtime, text, policy, pool_name)
 
-    opened = [pool, orchestrator, agent, dialect, plans, mode, suite, query, view, note, run]
-    page.load(open_page, None, opened, **private)
+    opened = [pool, orchestrator, agent, dialect, plans, mode, suite, replacement, view, note]
+    filled = page.load(open_page, None, opened, **private)
+    filled = filled.then(None, [replacement, query], query, js=REPLACE_QUERY, **private)
+    filled.then(None, None, run, js=ALLOW_RUN, **private)
     pool.change(list_agents, pool, agent, **private)
     adapted = pool.input(adapt, [pool, query, orchestrator], [suite, replacement, mode, orchestrator], **private)
     adapted.then(None, [replacement, query], query, js=REPLACE_QUERY, **private)
@@ -260,10 +263,9 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
         gr.update(choices=plan_counts(plans), value=plans, visible=draws_plans(policy)),
         gr.update(choices=list_mode_choices(stored), value=POOLS_OWN),
         gr.update(choices=list_example_choices(stored), value=example or None),
-        gr.update(value=text),
+        {"old": "", "new": text},
         gr.update(value=episode),
         gr.update(value=_note(runtime, policy, pool, example, plans)),
-        gr.update(interactive=True),
     )
 
 
