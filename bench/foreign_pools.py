@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -208,7 +209,8 @@ def register_database(home: Path) -> Iterator[None]:
             fixed = ["--set", f"query={query}", "--set", f"parameters={json.dumps({parameter: hint})}"]
             add(home, name, "sql", description, "--set", f"database={file}", *fixed)
         add(home, "books", "sql", "Reads the harbour's books with one SQL query.", "--set", f"database={file}")
-        add(home, "handbook", "documents", "Searches the handbook.", "--set", f"path={DATA / 'harbour_handbook'}")
+        handbook = copytree(DATA / "harbour_handbook", home / "harbour_handbook", dirs_exist_ok=True)
+        add(home, "handbook", "documents", "Searches the handbook.", "--set", f"path={handbook}")
         add(home, "calculator", "calculator", "Evaluates an arithmetic expression.")
     yield
 
