@@ -19,7 +19,8 @@ from typing import Any
 
 from datasets import Dataset
 from transformers import PrinterCallback, set_seed
-from trl import SFTConfig  # type: ignore[attr-defined]  # lazily exported
+from transformers.trainer_pt_utils import BatchRebalanceSampler
+from trl import SFTConfig, SFTTrainer  # type: ignore[attr-defined]  # lazily exported
 
 from pool_registry.atomic_write import draft_file
 from trainer.errors import TrainingFailed
@@ -50,6 +51,7 @@ from trainer.sft.renamed_copies import make_variants
 from trainer.tasks.task import Task
 from trainer.tasks.teachers import EXPLAIN_NO_PLANS
 
+SEED_DISTANCE = 1_000_003  # between the orders of two seeds, in epochs
 log = logging.getLogger(__name__)
 
 
@@ -117,7 +119,7 @@ def _learn(
     steps = sft_round.end - sft_round.before
     ends = {steps: f"round-{sft_round.number}"} if settings.demonstrations.rounds > 1 else None
     callback = JobCallback(training, "sft", settings.saving, learner, sft_round.before, steps, ends)
-    trainer = choose_sft_trainer(learner.model)(
+    trainer = draw_order_by_seed(choose_sft_trainer(learner.model))(
         model=learner.model,
         args=_make_arguments(recipe, settings, job_folder, steps),
         train_dataset=data,
@@ -128,6 +130,20 @@ def _learn(
     shard_on_cpu(trainer)
     trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     return not callback.stopped
+
+
+def draw_order_by_seed(kind: type[SFTTrainer]) -> type[SFTTrainer]:
+    """The trainer, with rows in an order that `data_seed` decides: that of batch_rebalance is fixed in transformers."""
+
+    class SeededTrainer(kind):  # type: ignore[misc, valid-type]  # chosen at run time
+        def _get_train_sampler(self, train_dataset: Any = None) -> Any:
+            sampler = super()._get_train_sampler(train_dataset)
+            if isinstance(sampler, BatchRebalanceSampler):
+                # It adds the number of the epoch. Far apart, one seed's second epoch is not another's first.
+                sampler.seed = (sampler.seed + SEED_DISTANCE * self.args.data_seed) % 2**63
+            return sampler
+
+    return SeededTrainer
 
 
 def prepare_demonstrations(
