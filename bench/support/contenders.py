@@ -14,16 +14,6 @@ from bench.support.small_presets import make_small_base
 SEED = 0
 ERROR_CHARACTERS = 1_500
 LORA = {"rank": 32, "alpha": 64}
-
-
-def make_base(folder: Path, toy: bool, vocabulary: int | None = None) -> Path:
-    """A model with random weights: of the shape of Qwen3-0.6B, or two layers at toy size. Its tokenizer is a small
-    one, whose words are the first of the `vocabulary`, or all of it."""
-    shape = {} if toy else QWEN3_06B
-    more = {} if vocabulary is None else {"vocab_size": vocabulary}
-    return make_small_base(folder, "hub:Qwen/Qwen3-0.6B", SEED, shape={**shape, **more})
-
-
 QWEN3_06B = {
     "hidden_size": 1024,
     "intermediate_size": 3072,
@@ -32,6 +22,14 @@ QWEN3_06B = {
     "num_key_value_heads": 8,
     "head_dim": 128,
 }
+
+
+def make_base(folder: Path, toy: bool, vocabulary: int | None = None) -> Path:
+    """A model with random weights: of the shape of Qwen3-0.6B, or two layers at toy size. Its tokenizer is a small
+    one, whose words are the first of the `vocabulary`, or all of it."""
+    shape = {} if toy else QWEN3_06B
+    more = {} if vocabulary is None else {"vocab_size": vocabulary}
+    return make_small_base(folder, "hub:Qwen/Qwen3-0.6B", SEED, shape={**shape, **more})
 
 
 def make_model_settings(base: Path, turn_tokens: int = 512) -> Any:

@@ -149,7 +149,7 @@ def build(runtime: Runtime) -> None:
 
     opened = [pool, orchestrator, agent, dialect, plans, mode, suite, replacement, view, note]
     filled = page.load(open_page, None, opened, **private)
-    filled = filled.then(None, [replacement, query], query, js=REPLACE_QUERY, **private)
+    filled = filled.success(None, [replacement, query], query, js=REPLACE_QUERY, **private)
     filled.then(None, None, run, js=ALLOW_RUN, **private)
     pool.change(list_agents, pool, agent, **private)
     adapted = pool.input(adapt, [pool, query, orchestrator], [suite, replacement, mode, orchestrator], **private)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.support import contenders
 from pool_registry.starter import starter_pool
 from trainer.errors import TrainerError, TrainingFailed
 from trainer.memory_fit import stages
@@ -39,16 +40,7 @@ SMOLLM2_135M = LLAMA | {
     "num_key_value_heads": 3,
     "vocab_size": 49_152,
 }
-QWEN3_06B = LLAMA | {
-    "model_type": "qwen3",
-    "hidden_size": 1024,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "vocab_size": 151_936,
-}
+QWEN3_06B = LLAMA | contenders.QWEN3_06B | {"model_type": "qwen3", "vocab_size": 151_936}
 QWEN3_4B = QWEN3_06B | {
     "hidden_size": 2560,
     "intermediate_size": 9728,
