@@ -74,6 +74,7 @@ def measure_pool(name: str, tasks: int, seed: int, home: Path) -> Row:
     """Register a pool, make its tasks, train on them and measure. A pool that is there already is trained on again."""
     began = time.monotonic()
     with POOLS[name](home):
+        take_agent_back(home, name)  # a run that was killed may have left it
         if not find_practice_file(name).is_file():
             podium(home, "tasks", "make", "--pool", name, "--count", str(tasks))
         made = time.monotonic()
@@ -288,6 +289,11 @@ def lend_agent(home: Path, name: str) -> Iterator[None]:
     try:
         yield
     finally:
+        take_agent_back(home, name)
+
+
+def take_agent_back(home: Path, name: str) -> None:
+    if f'"{AGENT}"' in podium(home, "pool", "show", name, "--json"):
         podium(home, "pool", "remove", name, AGENT)
 
 
