@@ -335,6 +335,9 @@ HUNGRY = {
     "one large list": "x = [0] * 10**9",
     "doubling": "x = b'x'\nwhile True: x += x",
     "many small things": "x = []\nwhile True: x.append(str(len(x)))",
+    "one dict": "x = {}\nwhile True: x[len(x)] = len(x)",
+    "a chain of small things": "x = None\nwhile True: x = (x, 'a' * 40)",
+    "small things in a function": "def f():\n    y = []\n    while True: y.append({1: 2})\nf()",
     "a map": "import mmap\nmmap.mmap(-1, 2**30)",
 }
 
