@@ -474,13 +474,21 @@ def sha(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def empty_log(path: Path) -> None:
+    """Move what SQLite's write-ahead log holds into the database: a connection that another thread has not closed yet
+    puts that off until it closes, and then changes the file."""
+    with closing(sqlite3.connect(path)) as connection:
+        (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    assert not busy
+
+
 def test_a_newer_database_is_refused_and_left_as_it_was(tmp_path):
     open_store(find_home(tmp_path)).close()
     path = tmp_path / "podium.db"
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE alembic_version SET version_num = 'from the future'")
-    connection.commit()
-    connection.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'from the future'")
+        connection.commit()
+    empty_log(path)
     before = sha(path)
     with pytest.raises(StorageError, match=r"newer Podium.*update Podium"):
         open_store(find_home(tmp_path))
@@ -491,8 +499,7 @@ def test_a_newer_database_is_refused_and_left_as_it_was(tmp_path):
 def test_a_corrupt_database_is_told_plainly(tmp_path, damage):
     open_store(find_home(tmp_path)).close()
     path = tmp_path / "podium.db"
-    with closing(sqlite3.connect(path)) as connection:  # another thread's connection may have kept it open
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    empty_log(path)
     for extra in tmp_path.glob("podium.db-*"):
         extra.unlink()
     whole = path.read_bytes()
