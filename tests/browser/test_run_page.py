@@ -262,8 +262,12 @@ def test_a_query_without_reference_plan_says_what_the_oracle_needs(page, studio_
     page.goto(f"{studio_url}/?pool=starter&orchestrator=oracle")
     expect(page.locator("#query textarea")).not_to_have_value("")
     page.locator("#query textarea").fill("Who are you?")
+    page.locator("#query textarea").blur()
+    page.wait_for_timeout(1500)  # what the server says of the query has come: the choice stays a person's own
+    expect(page.locator("#run-orchestrator input")).to_have_value(re.compile("Oracle"))
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_text("The run did not start")).to_be_visible()
+    expect(page.get_by_text("choose another orchestrator")).to_be_visible()
 
 
 def test_the_list_of_orchestrators_has_headings(page, studio_url):

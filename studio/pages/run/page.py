@@ -144,8 +144,8 @@ def build(runtime: Runtime) -> None:
     def draw_query(choice: str | None, pool_name: str | None) -> Any:
         return _draw_query(runtime, choice, pool_name)
 
-    def offer(text: str | None, policy: str | None, pool_name: str | None) -> tuple[Any, ...]:
-        return _offer_choices(runtime, text, policy, pool_name)
+    def list_fitting(text: str | None, policy: str | None, pool_name: str | None) -> Any:
+        return _list_fitting(runtime, text, policy, pool_name)
 
     opened = [pool, orchestrator, agent, dialect, plans, mode, suite, replacement, view, note]
     filled = page.load(open_page, None, opened, **private)
@@ -157,9 +157,10 @@ def build(runtime: Runtime) -> None:
     orchestrator.change(_parts, orchestrator, [agent, dialect, plans], **private)
     changes = [pool.change, orchestrator.change, suite.change, plans.change]
     gr.on(changes, tell, [orchestrator, pool, suite, plans], note, **private)
-    offer_inputs, offer_outputs = [query, orchestrator, pool], [orchestrator, agent, dialect, plans]
-    draw.click(draw_query, [suite, pool], query, **private).then(offer, offer_inputs, offer_outputs, **private)
-    query.blur(offer, offer_inputs, offer_outputs, **private)
+    fitting_inputs = [query, orchestrator, pool]
+    drawn = draw.click(draw_query, [suite, pool], query, **private)
+    drawn.then(list_fitting, fitting_inputs, orchestrator, **private)
+    query.blur(list_fitting, fitting_inputs, orchestrator, **private)
     start_inputs = [pool, orchestrator, agent, dialect, plans, mode, query]
     run.click(start, start_inputs, [view, problem], trigger_mode="once", concurrency_limit=None, **private)
     stop.click(halt, view, None, concurrency_limit=None, **private)
@@ -201,20 +202,11 @@ def _describe_score(runtime: Runtime, name: str) -> str:
     return outcome.sentence if outcome is not None and outcome.orchestrator == name else ""
 
 
-def _offer_choices(runtime: Runtime, query: str | None, policy: str | None, pool: str | None) -> tuple[Any, ...]:
-    """The orchestrators that can run this query: those that replay a reference plan only where it has one."""
-    with_reference = _has_reference(query or "", pool or "")
-    if with_reference or not (policy and needs_reference(policy)):
-        return gr.update(choices=_list_choices(runtime, pool, with_reference)), gr.skip(), gr.skip(), gr.skip()
-    # The old choice stays in the list until the next edit: a click on Run may be on its way with it.
-    choices = _list_choices(runtime, pool, with_reference=True)
-    policy, agent, dialect, _ = split_orchestrator_name(_choose_default(runtime, pool))
-    return (
-        gr.update(choices=choices, value=policy),
-        gr.update(value=agent, visible=takes_agent(policy)),
-        gr.update(value=dialect, visible=policy == "model"),
-        gr.update(visible=draws_plans(policy)),
-    )
+def _list_fitting(runtime: Runtime, query: str | None, policy: str | None, pool: str | None) -> Any:
+    """The orchestrators that can run this query: those that replay a reference plan only where it has one. The choice
+    itself is the person's, and stays: Run says what it lacks."""
+    with_reference = _has_reference(query or "", pool or "") or needs_reference(policy or "")
+    return gr.update(choices=_list_choices(runtime, pool, with_reference))
 
 
 def _list_choices(runtime: Runtime, pool: str | None, with_reference: bool) -> list[tuple[str, str]]:
@@ -311,8 +303,7 @@ def _adapt_to_pool(runtime: Runtime, pool: str | None, query: str | None, policy
     suites = gr.update(choices=list_example_choices(stored), value=example or None)
     modes = gr.update(choices=list_mode_choices(stored), value=POOLS_OWN)
     fits = fits_pool(query or "", stored, runtime.store.pools.names())
-    with_reference = _has_reference(query or "", pool) or needs_reference(policy or "")
-    orchestrators = gr.update(choices=orchestrator_choices(with_reference, stored))
+    orchestrators = _list_fitting(runtime, query, policy, pool)
     return suites, None if fits else {"old": query, "new": text}, modes, orchestrators
 
 

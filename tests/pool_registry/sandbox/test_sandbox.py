@@ -311,8 +311,9 @@ BOMBS = {
     "assert f(0, ctypes.c_long(2**31), 3, 34, -1, 0) != -1",
     "locked memory": "import ctypes\nassert ctypes.CDLL(None).mlockall(3) == 0",
     "forks": "while True:\n    __import__('os').fork()",
-    "threads": "import threading, time\nthreading.stack_size(32768)\nwhile True:\n"
-    "    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
+    # Not threading.Thread: its start() waits for ever for a thread that ran out of memory before it said so.
+    "threads": "import _thread, time\n_thread.stack_size(32768)\n"
+    "while True: _thread.start_new_thread(time.sleep, (60,))",
     "descriptors": "import os\nkept = []\nwhile True: kept.append(os.open('/dev/null', 0))",
     "big file": "open('/tmp/big', 'wb').write(b'x' * 10**9)",
     "many files of 1 MB": "for i in range(200): open(f'/tmp/{i}', 'wb').write(b'x' * 2**20)",
