@@ -163,7 +163,7 @@ EVENTS: Mapping[str, UserRole] = {
     "_parts": UserRole.VIEWER,
     "tell": UserRole.VIEWER,
     "draw_query": UserRole.VIEWER,
-    "offer": UserRole.VIEWER,
+    "list_fitting": UserRole.VIEWER,
     "start": UserRole.EDITOR,
     "halt": UserRole.EDITOR,
 }

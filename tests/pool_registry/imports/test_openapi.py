@@ -278,12 +278,13 @@ def test_servers_with_variables_and_without_a_host():
         ("openapi: 3.1.0\npaths: {}", "no operation"),
         ("openapi: 4.0.0\npaths: {}", "must be 3.0.x or 3.1.x"),
         ("[" * 200_000, "not valid JSON"),
-        ("a: " + "[" * 200_000, "nested more than"),
+        ("a: " + "[" * 500, "nested more than"),
+        ("a: " + "[" * 200_000, "nested more than|nesting depth"),  # libyaml from 0.2.6 on stops at 1,000 itself
         ("\n".join(["a0: &a0 x", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10))]), "parts"),
         (b"\xff\xfe\x00", "no UTF-8"),
         ('{"openapi": "3.1.0", "paths": {}, "x": 1e999999, "y": %s}' % ("9" * 5000), "not valid"),
     ],
-    ids=range(14),
+    ids=range(15),
 )  # fmt: skip
 def test_what_is_no_document_is_refused_with_the_reason(text, sentence):
     with pytest.raises(InvalidPool, match=sentence):

@@ -92,21 +92,22 @@ def _fill_schema(schema: dict[str, Any]) -> object:
 
 @contextmanager
 def edge_model() -> Iterator[EdgeModel]:
-    """The model, listening in a thread of its own."""
-    model, loop, ready = EdgeModel(), asyncio.new_event_loop(), threading.Event()
+    """The model, listening in a thread of its own; its open connections end with it."""
+    model, ready = EdgeModel(), threading.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+    ended = asyncio.Event()
 
     async def listen() -> None:
+        loops.append(asyncio.get_running_loop())
         server = await asyncio.start_server(model.serve, "127.0.0.1", 0)
         model.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         ready.set()
+        await ended.wait()
+        server.close()
 
-    def work() -> None:
-        loop.create_task(listen())
-        loop.run_forever()
-
-    thread = threading.Thread(target=work, daemon=True)
+    thread = threading.Thread(target=asyncio.run, args=(listen(),), daemon=True)
     thread.start()
     assert ready.wait(30)
     yield model
-    loop.call_soon_threadsafe(loop.stop)
+    loops[0].call_soon_threadsafe(ended.set)
     thread.join(timeout=5)
