@@ -130,7 +130,8 @@ def _read_frontmatter(path: Path, text: str) -> Frontmatter:
 
     try:
         return Frontmatter.model_validate(yaml.safe_load(text))
-    except (yaml.YAMLError, ValidationError) as error:
+    # PyYAML lets through what its own functions raise: ValueError for `2020-13-45`, AttributeError for `!!timestamp x`.
+    except (yaml.YAMLError, RecursionError, ValueError, AttributeError) as error:
         problem = error.errors()[0] if isinstance(error, ValidationError) else None
         reason = f"{'.'.join(map(str, problem['loc'])) or 'it'}: {problem['msg']}" if problem else "it is no YAML"
         raise InvalidSkill(
