@@ -65,8 +65,7 @@ def bound_failures(failures: int, trials: int) -> float:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_arguments(arguments)
     chosen = [promise for promise in PROMISES if not options.promises or promise.name in options.promises]
-    with ThreadPoolExecutor(options.processes) as threads:
-        outcomes = list(threads.map(lambda promise: report_promise(promise, options.quick, options.share), chosen))
+    outcomes = try_promises(chosen, options.processes, options.quick, options.share)
     if options.json:
         outcomes = keep_outcomes(options.json, outcomes)
     table = format_table(outcomes)
@@ -84,13 +83,24 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("promises", nargs="*", metavar="PROMISE", help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="as few trials as CI makes")
     parser.add_argument("--share", type=float, default=1.0, help="of the full counts, never less than --quick makes")
-    parser.add_argument("--processes", type=int, default=2, help="promises that are tried at a time")
+    parser.add_argument(
+        "--processes", type=int, default=2, help="promises that are tried at a time, beside one that waits"
+    )
     parser.add_argument("--json", type=Path, help="a file that keeps the outcomes")
     parser.add_argument("--document", action="store_true", help="put the table into docs/reliability.md")
     options = parser.parse_args(arguments)
     if unknown := set(options.promises) - set(names):
         parser.error(f"there is no promise {', '.join(sorted(unknown))}; there are: {', '.join(names)}")
     return options
+
+
+def try_promises(promises: Sequence[Promise], processes: int, quick: bool, share: float) -> list[Outcome]:
+    """Try so many promises at a time, and beside them one that mostly waits."""
+    with ThreadPoolExecutor(processes) as busy, ThreadPoolExecutor(1) as idle:
+        tries = [
+            (idle if promise.waits else busy).submit(report_promise, promise, quick, share) for promise in promises
+        ]
+        return [outcome.result() for outcome in tries]
 
 
 def report_promise(promise: Promise, quick: bool, share: float) -> Outcome:

@@ -2,7 +2,8 @@
 
 To add a row, add an entry. `tests` are files or folders of tests, `only` is a `-k` expression. A test that makes many
 trials asks `choose_trials` how many and counts them with `count_trials` (tests/trust/trials.py); `quick` and `full`
-are what it is told. Without them each test is one trial.
+are what it is told. Without them each test is one trial. `waits` says that the trials spend their time waiting for
+servers, not computing: such promises are tried beside the others.
 """
 
 from __future__ import annotations
@@ -26,20 +27,11 @@ class Promise:
     only: str = ""
     quick: int = 0
     full: int = 0
+    waits: bool = False
 
 
 # The long ones first: two promises are tried at a time.
 PROMISES = (
-    Promise(
-        "simulation",
-        "An episode ends in time and in its limits; no worker sees more than its access list; a seed gives one trace",
-        "a simulated episode",
-        "random",
-        ("tests/orchestrator/engine/test_simulation.py",),
-        "must_hold",
-        2_000,
-        100_000,
-    ),
     Promise(
         "training",
         "A killed training goes on from its last checkpoint: no checkpoint lost, no step twice",
@@ -51,14 +43,22 @@ PROMISES = (
         200,
     ),
     Promise(
-        "publishing",
-        "A killed publish leaves nothing half public, and a repeat commits nothing twice",
-        "kill -9 of a publish",
+        "simulation",
+        "An episode ends in time and in its limits; no worker sees more than its access list; a seed gives one trace",
+        "a simulated episode",
         "random",
-        ("tests/studio/publish/test_publish.py",),
-        "killed_at_any_moment",
-        5,
-        50,
+        ("tests/orchestrator/engine/test_simulation.py",),
+        "must_hold",
+        2_000,
+        100_000,
+    ),
+    Promise(
+        "upgrades",
+        "A killed upgrade leaves the database at the old or the new schema",
+        "a kill after a statement, from each schema",
+        "every place",
+        ("tests/pool_registry/storage/test_upgrade.py",),
+        "killed",
     ),
     Promise(
         "served",
@@ -71,6 +71,34 @@ PROMISES = (
         60,
     ),
     Promise(
+        "out of memory",
+        "What runs out of memory says so and what to do; a training goes on from its last checkpoint",
+        "memory refused, or a kill by the kernel",
+        "random",
+        ("tests/trainer/jobs/test_out_of_memory.py", "tests/pool_registry/sandbox/test_sandbox.py"),
+        "test_a_training_that or runs_out_of_memory",
+        3,
+        30,
+    ),
+    Promise(
+        "owners",
+        "A living job or run is never taken for dead, no foreign process is signalled, nothing starts twice",
+        "a clock step, reboot, container, host or race",
+        "list",
+        ("tests/orchestrator/engine/test_process_identity.py", "tests/trainer/jobs/test_durability.py"),
+        "identity or claim or reused_pid or another_host or only_where_its_folder",
+    ),
+    Promise(
+        "publishing",
+        "A killed publish leaves nothing half public, and a repeat commits nothing twice",
+        "kill -9 of a publish",
+        "random",
+        ("tests/studio/publish/test_publish.py",),
+        "killed_at_any_moment",
+        5,
+        50,
+    ),
+    Promise(
         "traces",
         "An event that was acknowledged is on disk, and the database opens",
         "kill -9 of a process that runs episodes",
@@ -79,6 +107,24 @@ PROMISES = (
         "killed_process",
         10,
         1_000,
+    ),
+    Promise(
+        "foreign pages",
+        "Pages of other sites and strangers run no command",
+        "a request",
+        "list",
+        ("tests/studio/frame", "tests/studio/access/test_accounts.py"),
+        "other_origins or another_site or another_sites or commands_need or strangers",
+    ),
+    Promise(
+        "first start",
+        "Processes that start at once on one data folder all start",
+        "a process, eight at once",
+        "random",
+        ("tests/pool_registry/storage/test_upgrade.py",),
+        "at_once_all_start",
+        1,
+        20,
     ),
     Promise(
         "caps",
@@ -99,24 +145,6 @@ PROMISES = (
         "any_text or any_bytes or any_shape",
         60,
         2_000,
-    ),
-    Promise(
-        "upgrades",
-        "A killed upgrade leaves the database at the old or the new schema",
-        "a kill after a statement, from each schema",
-        "every place",
-        ("tests/pool_registry/storage/test_upgrade.py",),
-        "killed",
-    ),
-    Promise(
-        "first start",
-        "Processes that start at once on one data folder all start",
-        "a process, eight at once",
-        "random",
-        ("tests/pool_registry/storage/test_upgrade.py",),
-        "at_once_all_start",
-        1,
-        20,
     ),
     Promise(
         "pages",
@@ -170,14 +198,6 @@ PROMISES = (
         "failing_write or full_disk or disk_that_refuses or cannot_be_stored",
     ),
     Promise(
-        "owners",
-        "A living job or run is never taken for dead, no foreign process is signalled, nothing starts twice",
-        "a clock step, reboot, container, host or race",
-        "list",
-        ("tests/orchestrator/engine/test_process_identity.py", "tests/trainer/jobs/test_durability.py"),
-        "identity or claim or reused_pid or another_host or only_where_its_folder",
-    ),
-    Promise(
         "imported pools",
         "A pool from a file gets no key, program, file or private address before a person agrees",
         "a want",
@@ -201,24 +221,6 @@ PROMISES = (
         ("tests/studio/test_canary.py",),
     ),
     Promise(
-        "foreign pages",
-        "Pages of other sites and strangers run no command",
-        "a request",
-        "list",
-        ("tests/studio/frame", "tests/studio/access/test_accounts.py"),
-        "other_origins or another_site or another_sites or commands_need or strangers",
-    ),
-    Promise(
-        "out of memory",
-        "What runs out of memory says so and what to do; a training goes on from its last checkpoint",
-        "memory refused, or a kill by the kernel",
-        "random",
-        ("tests/trainer/jobs/test_out_of_memory.py", "tests/pool_registry/sandbox/test_sandbox.py"),
-        "test_a_training_that or runs_out_of_memory",
-        3,
-        30,
-    ),
-    Promise(
         "floods",
         "Workers that refuse and slow down in bursts are called no more than their limits and Retry-After allow",
         "a run of 64 steps on eight workers",
@@ -227,6 +229,7 @@ PROMISES = (
         "",
         3,
         40,
+        waits=True,
     ),
     Promise(
         "soak",
