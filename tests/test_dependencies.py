@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sysconfig
 import tomllib
@@ -65,6 +66,17 @@ def test_the_bill_gives_hashes_to_the_locked_version_only():
     bill = supply_chain.build_bill(supply_chain.list_installed())
     for part in bill["components"]:
         assert {mark["value"] for mark in part["properties"]} == locked.get((part["name"], part["version"]), set())
+
+
+def test_the_bill_is_valid_cyclonedx():
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
+    validator = JsonStrictValidator(SchemaVersion.V1_6)
+    bill = supply_chain.build_bill(supply_chain.list_installed())
+    assert validator.validate_str(json.dumps(bill)) is None
+    del bill["components"][0]["name"]
+    assert "'name' is a required property" in str(validator.validate_str(json.dumps(bill)))
 
 
 def test_nothing_unknown_runs_when_python_starts():
