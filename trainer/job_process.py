@@ -17,6 +17,7 @@ from trainer.errors import InvalidRecipe, SpendCapReached, TrainerError, Trainin
 from trainer.jobs.gpus import see_only
 from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.jobs.queue import JobRow, JobStore
+from trainer.jobs.thread_start_watch import ThreadStartWatch
 from trainer.learner.generator import is_out_of_memory
 from trainer.learner.ranks import SPENT, RankEnd, join_ranks, leave_ranks
 from trainer.memory_fit.advice import EDITS
@@ -49,11 +50,16 @@ def run_job(job: str, store: Store, jobs: JobStore) -> bool:
     job_folder = jobs.folder(job)
     with _StopSignals(job_folder), _Heartbeat(jobs, job, job_folder) as progress:
         state, code, message = _run(job, store, jobs, job_folder, progress)
+    _finish(job, jobs, state, code, message)
+    return state != "failed"
+
+
+def _finish(job: str, jobs: JobStore, state: str, code: str, message: str) -> None:
+    """Write how a job ended, and start what waits for it."""
     log.info("job %s is %s%s", job, state, f": {message}" if message else "")
     jobs.finish(job, state, code, message)
     jobs.start_next()
     jobs.start_rented()
-    return state != "failed"
 
 
 def _run(job: str, store: Store, jobs: JobStore, job_folder: JobFolder, progress: _JobProgress) -> tuple[str, str, str]:
@@ -152,12 +158,16 @@ def suggest_smaller(recipe: Recipe | None) -> str:
 
 
 class _Heartbeat:
-    """Writes the job's row every BEAT_S seconds while the block runs, in a thread of its own."""
+    """Writes the job's row every BEAT_S seconds while the block runs, in a thread of its own.
+
+    It also ends a job that waits for a thread which got no memory to start: nothing else could.
+    """
 
     def __init__(self, jobs: JobStore, job: str, job_folder: JobFolder) -> None:
         self._jobs, self._job, self._job_folder = jobs, job, job_folder
         self._progress = _JobProgress()
         self._over = threading.Event()
+        self._starts = ThreadStartWatch()
         self._thread = threading.Thread(target=self._work, name="heartbeat", daemon=True)
 
     def __enter__(self) -> _JobProgress:
@@ -172,6 +182,16 @@ class _Heartbeat:
     def _work(self) -> None:
         while not self._over.wait(BEAT_S):
             self._beat()
+            if self._starts.is_stuck():
+                self._end_process()
+
+    def _end_process(self) -> None:
+        """Say that memory has run out, and end the process from this thread: the main thread never goes on."""
+        try:
+            code, message = explain_job_failure(RuntimeError(NO_THREAD), self._jobs.recipe(self._job))
+            _finish(self._job, self._jobs, "failed", code, message)
+        finally:  # what the row does not say then, the queue finds: the process is gone
+            os._exit(1)
 
     def _beat(self) -> None:
         rows = read_lines(self._job_folder.metrics)
