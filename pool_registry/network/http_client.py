@@ -24,6 +24,7 @@ from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
 from pool_registry.network import address_policy, provider_errors
 from pool_registry.network.address_policy import CONFIGURED, AddressPolicy, AddressRefused
+from pool_registry.network.cancel_once import cancel_once
 
 MAX_BYTES = 4 * 2**20
 MAX_REDIRECTS = 5
@@ -89,7 +90,7 @@ async def ask(
     try:
         async with asyncio.timeout(timeout_s):
             for _ in range(min(follow, MAX_REDIRECTS) + 1):
-                answer = await _exchange(request, max_bytes)
+                answer = await cancel_once(_exchange(request, max_bytes))
                 target = answer.headers.get("location")
                 if not follow or answer.status not in REDIRECTS or target is None:
                     return answer
