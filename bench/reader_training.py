@@ -1,14 +1,19 @@
-"""What teaches a reader: two designs after equal lessons, and three ways to go on in equal time.
+"""What teaches a reader: two designs after equal lessons, and three ways to learn a pool in equal time.
 
-    python bench/reader_training.py needs copying [--seeds 0]
-    python bench/reader_training.py more-sft expert-iteration grpo --minutes 10 --seeds 0 1 2
-                                    [--tasks 48] [--cells worlds everyday] [--home FOLDER] [--out FILE]
+    python bench/reader_training.py needs copying [--seeds 0] [--tasks 48] [--cells worlds everyday]
+    python bench/reader_training.py plans expert-iteration grpo --minutes 8 --seeds 0 1 2
+                                    [--home FOLDER] [--out FILE]
 
-Names are recipes in bench/data/reader_training. `needs` and `copying` begin at the base model and see the same tasks
-and pools; each checkpoint is measured, so that the rows are a curve over lessons. The others begin at smollm2-reader
-and learn on the same new tasks; with `--minutes` each is stopped so long after its process has started, sampling
-included, and its newest checkpoint is measured. Measured are cells of bench/generalization.py, greedily, whose tasks no
-training draws. What is in the file of results is not made again, so that a run which was cut off goes on.
+Names are recipes in bench/data/training. `needs` and `copying` begin at the base model and see the same tasks and drawn
+pools; each checkpoint is measured on cells of bench/generalization.py, so that the rows are a curve over lessons.
+
+The others begin at smollm2-reader and learn the pool of a harbour (SQLite, documents, a calculator; as in
+bench/foreign_pools.py) on practice tasks made for it. `plans` has their reference plans, `expert-iteration` and `grpo`
+have queries and answers alone. With `--minutes` each is stopped so long after its process has started, sampling
+included; its newest checkpoint is measured on the held-out tasks, as is the reader.
+
+Everything is measured greedily on tasks that no training draws. What is in the file of results is not made again, so
+that a run which was cut off goes on.
 """
 
 from __future__ import annotations
@@ -26,12 +31,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from foreign_pools import estimate, podium, register_database, score
+
 from orchestrator.checkpoints import complete_steps
+from pool_registry.storage.data_folder import choose_home
 from trainer.jobs.job_folder import read_lines
-from trainer.recipe import dump_recipe, load_recipe
+from trainer.recipe import Recipe, dump_recipe, load_recipe
+from trainer.tasks.practice.stored import find_practice_file
 
 BENCH = Path(__file__).parent
-RECIPES = BENCH / "data" / "reader_training"
+RECIPES = BENCH / "data" / "training"
+POOL = "database"
+START = "smollm2-reader"
+MOST_TASKS = 100
 Row = dict[str, Any]
 
 
@@ -46,34 +58,58 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=BENCH / "results" / "reader_training.json")
     options = parser.parse_args()
     options.home.mkdir(parents=True, exist_ok=True)
+    choose_home(str(options.home))
+    if any(load_training(name).pool == POOL for name in options.recipes):
+        make_pool(options.home.resolve(), options.out)
     for seed in options.seeds:
         for name in options.recipes:
             measure_recipe(name, seed, options)
 
 
+def load_training(name: str) -> Recipe:
+    return load_recipe(str(RECIPES / f"{name}.yaml"))
+
+
+def make_pool(home: Path, out: Path) -> None:
+    """Register the harbour's pool, make its tasks and measure the reader on those that are held out."""
+    with register_database(home):
+        if not find_practice_file(POOL).is_file():
+            podium(home, "tasks", "make", "--pool", POOL, "--count", "200")
+    key = {"recipe": START, "seed": 0}
+    if not is_measured(key, out):
+        add_rows([{**key, "step": 0, **measure_on_pool(START, home)}], out)
+
+
 def measure_recipe(name: str, seed: int, options: argparse.Namespace) -> None:
     """Train a recipe with a seed and measure what came of it, but for what the file of results has."""
     key = {"recipe": name, "seed": seed, "minutes": options.minutes}
-    if any(row.items() >= key.items() for row in read_rows(options.out)):
+    if is_measured(key, options.out):
         return
     job, seconds = train(write_recipe(name, seed, options.home), options.home, options.minutes)
     folder = options.home / "jobs" / job
     steps = sorted(step for step, _ in complete_steps(folder / "checkpoints"))
-    rows = [
-        {**key, "step": step, **read_loss(folder, step), "train_s": round(seconds), **score}
-        for step in (steps[-1:] if options.minutes else steps)
-        for score in measure_checkpoint(f"{job}@{step}", options)
-    ]
-    options.out.write_text(json.dumps([*read_rows(options.out), *rows], indent=1) + "\n", encoding="utf-8")
+    for step in steps[-1:] if options.minutes else steps:
+        row = {**key, "step": step, "loss": read_loss(folder, step), "train_s": round(seconds)}
+        add_rows([{**row, **score} for score in measure_checkpoint(name, f"{job}@{step}", options)], options.out)
 
 
 def read_rows(file: Path) -> list[Row]:
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
 
 
+def is_measured(key: Row, file: Path) -> bool:
+    return any(row.items() >= key.items() for row in read_rows(file))
+
+
+def add_rows(rows: Sequence[Row], file: Path) -> None:
+    """Print rows and add them to the file of results."""
+    print("\n".join(map(json.dumps, rows)), flush=True)
+    file.write_text(json.dumps([*read_rows(file), *rows], indent=1) + "\n", encoding="utf-8")
+
+
 def write_recipe(name: str, seed: int, home: Path) -> Path:
     """Write the recipe with a seed for its stage into the data folder."""
-    recipe = load_recipe(str(RECIPES / f"{name}.yaml"))
+    recipe = load_training(name)
     (stage,) = recipe.stages
     settings = getattr(recipe, stage)
     seeded = settings.model_copy(update={"optimizer": settings.optimizer.model_copy(update={"seed": seed})})
@@ -92,23 +128,24 @@ def train(recipe: Path, home: Path, minutes: float | None) -> tuple[str, float]:
             process.wait(minutes and 60 * minutes)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGINT)  # as Ctrl-C: it saves a checkpoint and ends
-    printed = log.read_text(encoding="utf-8")
     seconds = time.monotonic() - started
+    printed = log.read_text(encoding="utf-8")
     ended = re.search(r"^(\S+): (done|stopped)$", printed, re.MULTILINE)
     if ended is None:
         raise SystemExit(f"the job of {recipe.name} did not end well:\n{printed}")
     return ended[1], seconds
 
 
-def read_loss(folder: Path, step: int) -> Row:
-    """The mean loss of a checkpoint's last twenty steps."""
-    figures = [row for row in read_lines(folder / "metrics.jsonl") if row.get("step", 0) <= step]
-    losses = [row["loss"] for row in figures if "loss" in row][-20:]
-    return {"loss": round(sum(losses) / len(losses), 4)} if losses else {}
+def read_loss(folder: Path, step: int) -> float | None:
+    """The mean loss of the last twenty steps before a checkpoint."""
+    losses = [row["loss"] for row in read_lines(folder / "metrics.jsonl") if "loss" in row and row["step"] <= step]
+    return round(sum(losses[-20:]) / len(losses[-20:]), 4) if losses else None
 
 
-def measure_checkpoint(name: str, options: argparse.Namespace) -> list[Row]:
-    """The rows of bench/generalization.py for a checkpoint of the data folder."""
+def measure_checkpoint(recipe: str, name: str, options: argparse.Namespace) -> list[Row]:
+    """What a checkpoint gets right: on the held-out tasks of its pool, or in cells of bench/generalization.py."""
+    if load_training(recipe).pool == POOL:
+        return [measure_on_pool(name, options.home.resolve())]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "rows.json"
         command = [sys.executable, BENCH / "generalization.py", name, "--tasks", str(options.tasks), "--out", out]
@@ -116,6 +153,12 @@ def measure_checkpoint(name: str, options: argparse.Namespace) -> list[Row]:
         subprocess.run([*map(str, command), "--cells", *options.cells], env=environment, check=True)
         rows: Sequence[Row] = json.loads(out.read_text(encoding="utf-8"))["rows"]
     return [{key: row[key] for key in ("cell", "tasks", "correct", "interval", "readable")} for row in rows]
+
+
+def measure_on_pool(name: str, home: Path) -> Row:
+    figures = estimate(score(home, POOL, name, "test", MOST_TASKS))
+    interval = [round(figures["low"], 3), round(figures["high"], 3)]
+    return {"cell": POOL, "tasks": figures["tasks"], "correct": round(figures["right"], 3), "interval": interval}
 
 
 if __name__ == "__main__":
