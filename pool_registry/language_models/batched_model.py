@@ -73,6 +73,7 @@ class LoadedModel:
 
     def __init__(self, folder: Path, device: str) -> None:
         causal_model, auto_tokenizer = import_auto_classes("AutoModelForCausalLM", "AutoTokenizer")
+        from pool_registry.language_models.decode_attention import speed_up_on_cpu  # imports torch
 
         be_quiet()
         self.device = pick_device(device)
@@ -90,6 +91,7 @@ class LoadedModel:
                 use_safetensors=True,
             )
         self.model.to(self.device).eval()
+        speed_up_on_cpu(self.model)
         self.adapters = Adapters(self.model)
         self.prefixes = PrefixCache(self.model)
         self.ends = _end_tokens(self.model, self.tokenizer)
@@ -209,7 +211,7 @@ class LoadedModel:
                 past_key_values=past,
                 **_sampling_arguments(sampling),
                 **self.draft_arguments(batch, masks, past),
-                logits_processor=LogitsProcessorList([masks, *_noise(sampling)]),  # a draw is among what is left
+                logits_processor=LogitsProcessorList([masks, *_list_draws(sampling)]),  # a draw is among what is left
                 eos_token_id=self.ends or None,
                 max_new_tokens=max(request.max_tokens for request in batch),
                 pad_token_id=self.tokenizer.pad_token_id,
@@ -250,32 +252,19 @@ class LoadedModel:
 
 
 def _sampling_arguments(batch: Sequence[Sampling]) -> dict[str, Any]:
-    """Build the arguments of `generate` for requests that share a batch; with seeds the noise makes the draw."""
+    """Build the arguments of `generate` for requests that share a batch. With seeds, logits processors draw."""
     temperature = batch[0].temperature
     if temperature == 0 or batch[0].seed is not None:
         return {"do_sample": False}
     return {"do_sample": True, "temperature": temperature}
 
 
-def _noise(batch: Sequence[Sampling]) -> list[Callable[..., Any]]:
-    """The noise that makes seeded draws; none for requests without seeds, or greedy ones."""
+def _list_draws(batch: Sequence[Sampling]) -> list[Callable[..., Any]]:
+    """What draws the tokens of requests with seeds; nothing for requests without, or greedy ones."""
+    from pool_registry.language_models.token_draws import draw_with_seeds
+
     seeds = [sampling.seed for sampling in batch if sampling.seed is not None]
-    return [_with_noise(seeds, batch[0].temperature)] if seeds and batch[0].temperature else []
-
-
-def _with_noise(seeds: Sequence[int], temperature: float) -> Callable[..., Any]:
-    """Adds noise to each row's logits so that their largest is a draw from softmax(logits / temperature): the
-    Gumbel-max trick (Gumbel 1954). Each row has a source of its own, on the CPU: equal on every device."""
-    import torch
-
-    sources = [torch.Generator().manual_seed(seed % 2**63) for seed in seeds]
-
-    def noisy(_ids: Any, logits: Any) -> Any:
-        uniform = torch.stack([torch.rand(logits.shape[-1], generator=source) for source in sources])
-        gumbel = -torch.log(-torch.log(uniform.clamp(1e-20, 1 - 1e-7)))
-        return logits.float() / temperature + gumbel.to(logits.device)
-
-    return noisy
+    return [draw_with_seeds(seeds, batch[0].temperature)] if seeds and batch[0].temperature else []
 
 
 def _is_over(batch: list[QueuedPrompt]) -> Callable[[int, int], bool]:

@@ -50,19 +50,22 @@ class AdaptedLinear(torch.autograd.Function):  # type: ignore[misc]  # torch is 
         return grad_x, None, None, grad_a, grad_b, None
 
 
-def speed_up_adapters(model: Any) -> None:
-    """Let each plain LoRA layer of `model` multiply by AdaptedLinear in training. Other layers stay as they are."""
+def speed_up_adapters(model: Any, samples: bool = False) -> None:
+    """Let each plain LoRA layer of `model` multiply by AdaptedLinear in training. Other layers stay as they are.
+
+    With `samples` also where it writes: rollouts then come from the very policy that learns, rounded in the same way.
+    """
     from peft.tuners.lora import Linear
 
     for layer in model.modules():
         if isinstance(layer, Linear):
-            layer.forward = _bind_forward(layer, layer.forward)  # type: ignore[method-assign]
+            layer.forward = _bind_forward(layer, layer.forward, samples)  # type: ignore[method-assign]
 
 
-def _bind_forward(layer: Any, usual: Any) -> Any:
+def _bind_forward(layer: Any, usual: Any, samples: bool) -> Any:
     def forward(x: torch.Tensor, *arguments: Any, **more: Any) -> torch.Tensor:
         base, names = layer.base_layer, layer.active_adapters
-        plain = layer.training and not (arguments or more or layer.disable_adapters or layer.merged)
+        plain = (layer.training or samples) and not (arguments or more or layer.disable_adapters or layer.merged)
         if not plain or len(names) != 1 or names[0] in layer.lora_variant or base.weight.requires_grad:
             return usual(x, *arguments, **more)
         (name,) = names

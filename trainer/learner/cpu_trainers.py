@@ -155,6 +155,10 @@ def _prepare_trees(model: Any, spans: torch.Tensor) -> dict[str, Any]:
 class CpuGrpoTrainer(GRPOTrainer):
     """GRPOTrainer that scores completions in passes of similar lengths, without the padding of the whole step."""
 
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        speed_up_adapters(self.model, samples=True)
+
     def _get_per_token_logps_and_entropies(
         self,
         model: Any,

@@ -79,6 +79,8 @@ def load_learner(settings: ModelSettings, seed: int, start: Path | None = None, 
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
 
+    from pool_registry.language_models.decode_attention import speed_up_on_cpu
+
     set_seed(seed)
     from_checkpoint = _find_start(settings, start)
     base, weights, adapter = settings.base, model_path(settings.base), None
@@ -101,12 +103,14 @@ def load_learner(settings: ModelSettings, seed: int, start: Path | None = None, 
     model = AutoModelForCausalLM.from_pretrained(
         weights, dtype=dtype, local_files_only=True, trust_remote_code=False, use_safetensors=True
     )
+    if not sharded:
+        speed_up_on_cpu(model.to(pick_device("auto")))
     model.config.name_or_path = str(weights)  # TRL loads its reference model by this name
     if adapter is not None:
         model = _load_adapter(model, adapter)
     elif settings.lora is not None:
         model = _add_adapter(model, settings.lora)
-    return Learner(model if sharded else model.to(pick_device("auto")), tokenizer, base, learns_adapter)
+    return Learner(model, tokenizer, base, learns_adapter)
 
 
 def _find_start(settings: ModelSettings, start: Path | None) -> tuple[Path, Checkpoint] | None:

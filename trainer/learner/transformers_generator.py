@@ -60,10 +60,6 @@ class TransformersGenerator(BatchingGenerator):
         self._tokenizer.padding_side = "left"
         rows = [{"input_ids": row.ids} for row in batch]
         padded = self._tokenizer.pad(rows, return_tensors="pt", padding=True).to(device)
-        sampling = self._sampling
-        decoding: dict[str, Any] = {"do_sample": False}
-        if sampling.temperature > 0:
-            decoding = {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": 0}
         was_training = self._model.training
         self._model.eval()
         try:
@@ -72,7 +68,7 @@ class TransformersGenerator(BatchingGenerator):
                 watch = _BatchWatch(self, batch, loop, resumable=past is not None)
                 self._model.generate(
                     **padded,
-                    **decoding,
+                    **_build_decoding(self._sampling),
                     past_key_values=past,
                     max_new_tokens=max(row.limit - len(row.new_ids) for row in batch),
                     pad_token_id=self._tokenizer.pad_token_id,
@@ -178,6 +174,17 @@ class _BatchWatch:
         if not self._resumable:
             return waiting >= unfinished
         return self._steps >= MIN_STEPS and (waiting > 0 or 2 * unfinished <= len(self._batch))
+
+
+def _build_decoding(sampling: SamplingParams) -> dict[str, Any]:
+    """Build the arguments of `generate` that say how tokens are chosen."""
+    from pool_registry.language_models.token_draws import draw_with_global_seed
+
+    if not sampling.temperature:
+        return {"do_sample": False}
+    if sampling.top_p < 1:
+        return {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": 0}
+    return {"do_sample": False, "logits_processor": [draw_with_global_seed(sampling.temperature)]}
 
 
 def _join_caches(batch: list[SequenceState]) -> Any:

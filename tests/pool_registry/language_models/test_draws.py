@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from pool_registry.language_models.batched_model import LoadedModel, Sampling, _with_noise
+from pool_registry.language_models.batched_model import LoadedModel, Sampling
 from pool_registry.language_models.model_files import TINY, model_path
 
 pytestmark = pytest.mark.medium
@@ -43,14 +43,28 @@ def test_a_seed_gives_the_same_text_alone_and_in_any_company(model):
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
-def test_noise_makes_the_largest_logit_a_draw_from_the_softmax(temperature):
+def test_tokens_are_drawn_from_the_softmax(temperature):
     import scipy.stats
     import torch
 
-    logits = torch.tensor([2.0, 1.0, 0.0, -1.0])
+    from pool_registry.language_models.token_draws import draw_with_seeds
+
+    logits = torch.tensor([float("-inf"), 2.0, 1.0, 0.0, -1.0])
     count = 4000
-    noisy = _with_noise(range(count), temperature)(None, logits.repeat(count, 1))
-    found = Counter(noisy.argmax(-1).tolist())
-    expected = torch.softmax(logits.double() / temperature, -1) * count
-    chi2 = scipy.stats.chisquare([found[k] for k in range(4)], expected.numpy())
-    assert chi2.pvalue > 1e-4
+    left = draw_with_seeds(range(count), temperature)(None, logits.repeat(count, 1))
+    found = Counter(left.argmax(-1).tolist())
+    expected = torch.softmax(logits[1:].double() / temperature, -1) * count
+    chi2 = scipy.stats.chisquare([found[k] for k in range(1, 5)], expected.numpy())
+    assert chi2.pvalue > 1e-4 and not found[0]
+
+
+@pytest.mark.parametrize("number", [0.0, 0.3, 1 - 2**-24])
+def test_no_number_chooses_a_token_that_is_ruled_out(number):
+    import torch
+
+    from pool_registry.language_models.token_draws import choose_tokens
+
+    allowed = {1, 40_000}
+    logits = torch.full((1, 49_152), float("-inf"))
+    logits[0, list(allowed)] = torch.tensor([0.0, 1.0])
+    assert choose_tokens(logits, torch.tensor([[number]])).item() in allowed

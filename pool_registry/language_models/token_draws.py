@@ -1,0 +1,61 @@
+"""Draws of tokens, with one random number a row.
+
+`torch.multinomial` makes a random number for each token of the vocabulary: 28 ms for 32 rows on two cores, a third of
+what a small model takes for their next tokens. Here one number chooses a place in the cumulated probabilities: first a
+block of tokens, then a token in it, so that few sums are made one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.nn.functional import pad
+
+BLOCK = 256  # tokens: about the root of a vocabulary
+Processor = Callable[[Any, torch.Tensor], torch.Tensor]
+
+
+def draw_with_seeds(seeds: Sequence[int], temperature: float) -> Processor:
+    """Make a logits processor with a source of numbers for each row, on the CPU: equal on every device."""
+    sources = [torch.Generator().manual_seed(seed % 2**63) for seed in seeds]
+    return _make_processor(lambda _: torch.stack([torch.rand(1, generator=source) for source in sources]), temperature)
+
+
+def draw_with_global_seed(temperature: float) -> Processor:
+    """Make a logits processor whose numbers come from torch's own source, as training seeds it."""
+    return _make_processor(lambda rows: torch.rand(rows, 1), temperature)
+
+
+def _make_processor(draw_numbers: Callable[[int], torch.Tensor], temperature: float) -> Processor:
+    """Make a logits processor that leaves one token of each row: greedy decoding then takes the draw."""
+
+    def leave_one(_ids: Any, logits: torch.Tensor) -> torch.Tensor:
+        chosen = choose_tokens(logits.float() / temperature, draw_numbers(len(logits)).to(logits.device))
+        return torch.full_like(logits, float("-inf")).scatter_(1, chosen, 0.0)
+
+    return leave_one
+
+
+def choose_tokens(logits: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+    """Choose a token of each row of `logits` [rows, vocabulary] by `numbers` [rows, 1] in [0, 1), uniform ones for
+    draws from the softmax. Returns tokens [rows, 1]; never one whose logit is minus infinity."""
+    probabilities = logits.softmax(-1)
+    blocks = pad(probabilities, (0, -probabilities.shape[-1] % BLOCK)).view(len(logits), -1, BLOCK)
+    block, rest = _choose_place(blocks.sum(-1), numbers.double())
+    inside = blocks.take_along_dim(block[:, :, None], 1)[:, 0]
+    place, _ = _choose_place(inside, rest)
+    return block * BLOCK + place
+
+
+def _choose_place(weights: torch.Tensor, numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Choose a place of each row of `weights` [rows, places] by `numbers` [rows, 1]. Returns the places [rows, 1], and
+    how far each number lies inside the weight of its place, in [0, 1)."""
+    cumulated = weights.double().cumsum(-1)
+    targets = numbers * cumulated[:, -1:]
+    # The first place that lies above the target: one without weight does not rise above the one before it.
+    places = torch.searchsorted(cumulated, targets, right=True)
+    chosen = weights.double().gather(1, places)
+    inside = (targets - (cumulated.gather(1, places) - chosen)) / chosen
+    return places, inside.clamp(0.0, 1 - 2**-40)
