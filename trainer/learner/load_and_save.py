@@ -104,13 +104,14 @@ def load_learner(settings: ModelSettings, seed: int, start: Path | None = None, 
         weights, dtype=dtype, local_files_only=True, trust_remote_code=False, use_safetensors=True
     )
     if not sharded:
-        speed_up_on_cpu(model.to(pick_device("auto")))
+        model = model.to(pick_device("auto"))
+        speed_up_on_cpu(model)
     model.config.name_or_path = str(weights)  # TRL loads its reference model by this name
     if adapter is not None:
         model = _load_adapter(model, adapter)
     elif settings.lora is not None:
         model = _add_adapter(model, settings.lora)
-    return Learner(model, tokenizer, base, learns_adapter)
+    return Learner(model if sharded else model.to(pick_device("auto")), tokenizer, base, learns_adapter)
 
 
 def _find_start(settings: ModelSettings, start: Path | None) -> tuple[Path, Checkpoint] | None:
