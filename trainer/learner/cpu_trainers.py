@@ -16,12 +16,12 @@ from typing import Any
 import torch
 from torch.nn.functional import nll_loss
 from torch.nn.utils.rnn import pad_sequence
-from torch.utils.checkpoint import checkpoint
 from trl import GRPOTrainer, SFTTrainer  # type: ignore[attr-defined]  # lazily exported
 
 from trainer.learner.cpu_kernels import make_parts, speed_up_adapters, tree_attention
 from trainer.learner.ranks import count_ranks
 from trainer.learner.shared_openings import FamilySampler, collate_trees
+from trainer.learner.token_scores import TokenScores
 from trainer.memory_fit.stages import PASS_TOKENS, SMALL_VOCABULARY
 
 # Settings by which some models change their logits after the head (the list of TRL's add_fused_lm_head)
@@ -55,6 +55,9 @@ def _is_plain_on_cpu(model: Any) -> bool:
     config = model.config.get_text_config()
     plain = all(getattr(config, name, None) is None for name in LOGIT_TRANSFORMS)
     plain = plain and not getattr(config, "output_router_logits", False)  # mixtures of experts add a router loss
+    plain = (
+        plain and type(model.get_output_embeddings()) is torch.nn.Linear and model.get_output_embeddings().bias is None
+    )
     return count_ranks() == 1 and model.device.type == "cpu" and plain and config.vocab_size <= SMALL_VOCABULARY
 
 
@@ -158,6 +161,15 @@ class CpuGrpoTrainer(GRPOTrainer):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         speed_up_adapters(self.model, samples=True)
+        self._own_tokens: torch.Tensor | None = None
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
+        """Compute TRL's loss, with the model's own tokens scored alone: it masks what workers wrote."""
+        self._own_tokens = inputs.get("tool_mask")
+        try:
+            return super()._compute_loss(model, inputs)  # type: ignore[no-untyped-call]
+        finally:
+            self._own_tokens = None
 
     def _get_per_token_logps_and_entropies(
         self,
@@ -178,6 +190,8 @@ class CpuGrpoTrainer(GRPOTrainer):
         present = attention_mask.bool()
         scored = present.clone()
         scored[:, :-logits_to_keep] = False
+        if self._own_tokens is not None:
+            scored[:, -logits_to_keep:] &= self._own_tokens.bool()
         passes = []
         for rows in _plan_passes(present.sum(1)):
             # Cut the padding of the step off each row, and pad it again on the right to the longest row of this pass.
@@ -188,8 +202,8 @@ class CpuGrpoTrainer(GRPOTrainer):
             targets = ids[:, 1:][learnt[:, 1:]]
             with self.accelerator.autocast():  # which accelerate puts around the model's own forward alone
                 states, head = _compute_states(model, learnt, input_ids=ids, attention_mask=mask)
-                # Logits are recomputed in the backward pass: no more than one pass's are ever in memory.
-                scores = checkpoint(_score_tokens, head, states, targets, self.temperature, use_reentrant=False)
+                # The temperature is that of sampling: the policy whose ratio GRPO clips is the one that sampled.
+                scores = TokenScores.apply(states, head.weight, targets, self.temperature)
             # Both masks list the scored tokens row by row, left to right, so scores and positions are in one order.
             row, token = scored[rows].nonzero(as_tuple=True)
             passes.append((rows[row] * scored.shape[1] + token, *scores))
@@ -211,16 +225,3 @@ def _plan_passes(lengths: torch.Tensor) -> list[torch.Tensor]:
             passes.append([])
         passes[-1].append(row)
     return [torch.tensor(rows) for rows in passes]
-
-
-def _score_tokens(
-    head: Any, states: torch.Tensor, targets: torch.Tensor, temperature: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Score `targets` [learnt] given the hidden `states` [learnt, hidden] before them.
-
-    Returns log-probabilities and entropies (nats, without gradients), each [learnt]. The temperature is the one of
-    sampling: the policy whose ratio GRPO clips is the one that sampled.
-    """
-    log_p = (head(states).float() / temperature).log_softmax(-1)
-    entropy = -(log_p.detach().exp() * log_p.detach()).sum(-1)
-    return log_p.gather(-1, targets[:, None])[:, 0], entropy

@@ -1,0 +1,69 @@
+"""Log-probabilities of tokens under a large vocabulary, a few at a time.
+
+The logits of a thousand tokens over 50,000 words are 200 MB in float32, and each step from logits to a loss reads and
+writes them once more. Here they exist for CHUNK tokens at a time, which fit into a processor's cache, and the backward
+pass makes them again: softmax minus the target is the gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.nn.functional import linear
+
+CHUNK = 64  # tokens whose logits exist at a time
+
+
+class TokenScores(torch.autograd.Function):  # type: ignore[misc]  # torch is not typed
+    """Log-probabilities and entropies (nats, without gradients), each [tokens], of `targets` [tokens].
+
+    `states` [tokens, hidden] come before the targets, `weight` [vocabulary, hidden] makes logits of them, which are
+    divided by the temperature of sampling.
+    """
+
+    @staticmethod
+    def forward(
+        context: Any, states: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, temperature: float
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        log_p = torch.empty(len(targets), device=states.device)
+        entropies, totals = torch.empty_like(log_p), torch.empty_like(log_p)
+        for part in _list_parts(len(targets)):
+            logits = _compute_logits(states[part], weight, temperature)
+            totals[part] = logits.logsumexp(-1)
+            log_p[part] = logits.gather(-1, targets[part, None])[:, 0] - totals[part]
+            # H = -sum p log p = log Z - sum p logit
+            entropies[part] = totals[part] - torch.linalg.vecdot((logits - totals[part, None]).exp_(), logits)
+        context.save_for_backward(states, weight, targets, totals)
+        context.temperature = temperature
+        context.mark_non_differentiable(entropies)
+        return log_p, entropies
+
+    @staticmethod
+    def backward(context: Any, *grads: torch.Tensor) -> Any:
+        states, weight, targets, totals = context.saved_tensors
+        scale = grads[0].float() / context.temperature
+        grad_states = torch.empty_like(states) if context.needs_input_grad[0] else None
+        grad_weight = torch.zeros_like(weight) if context.needs_input_grad[1] else None
+        for part in _list_parts(len(targets)):
+            # d log p(target) / d logit = [target] - p
+            grad = _compute_logits(states[part], weight, context.temperature).sub_(totals[part, None]).exp_()
+            grad *= -scale[part, None]
+            grad.scatter_add_(-1, targets[part, None], scale[part, None])
+            grad = grad.to(weight.dtype)
+            if grad_states is not None:
+                grad_states[part] = (grad @ weight).to(states.dtype)
+            if grad_weight is not None:
+                grad_weight += grad.T @ states[part].to(grad.dtype)
+        return grad_states, grad_weight, None, None
+
+
+def _list_parts(count: int) -> Iterator[slice]:
+    return (slice(first, first + CHUNK) for first in range(0, count, CHUNK))
+
+
+def _compute_logits(states: torch.Tensor, weight: torch.Tensor, temperature: float) -> torch.Tensor:
+    """float32 also for a bfloat16 model: the softmax over the vocabulary needs the precision."""
+    logits = linear(states.to(weight.dtype), weight).float()
+    return logits if temperature == 1 else logits.div_(temperature)
