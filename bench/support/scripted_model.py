@@ -219,7 +219,8 @@ def build_scripted_model(shape: Mapping[str, int] | None = None) -> tuple[Any, S
     def generate_forced(*args: Any, **settings: Any) -> Any:
         started = time.perf_counter()
         try:
-            return generate(*args, logits_processor=LogitsProcessorList([ForcedTokens(script)]), **settings)
+            script_alone = {"logits_processor": LogitsProcessorList([ForcedTokens(script)])}  # in place of any draw
+            return generate(*args, **(settings | script_alone))
         finally:
             clock.busy_s += time.perf_counter() - started
             clock.batches += 1
