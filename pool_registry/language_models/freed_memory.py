@@ -1,8 +1,8 @@
 """Keeps the memory that tensors have freed, for the next ones.
 
 glibc fetches each large block from the system and gives it back when it is freed. Between the two the kernel clears
-every page that is touched, and for a small model on a CPU this can cost more than its arithmetic: a softmax over
-1,600 x 4,915 numbers took 16 to 43 ms where it takes 10 (`python bench/cpu_decoding.py` shows what a model gains).
+every page that is touched, and for a small model on a CPU this can cost more than its arithmetic. How much depends on
+the state of the kernel (`python bench/cpu_decoding.py`).
 """
 
 from __future__ import annotations

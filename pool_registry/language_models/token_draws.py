@@ -1,8 +1,8 @@
 """Draws of tokens, with one random number a row.
 
-`torch.multinomial` makes a random number for each token of the vocabulary: 28 ms for 32 rows on two cores, a third of
-what a small model takes for their next tokens. Here one number chooses a place in the cumulated probabilities: first a
-block of tokens, then a token in it, so that few sums are made one after the other.
+`torch.multinomial` makes a random number for each token of the vocabulary, which takes a small model a good part of the
+time of a step. Here one number chooses a place in the cumulated probabilities: first a block of tokens, then a token in
+it, so that few sums are made one after the other (`python bench/cpu_decoding.py`).
 """
 
 from __future__ import annotations
