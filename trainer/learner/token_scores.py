@@ -1,8 +1,8 @@
 """Log-probabilities of tokens under a large vocabulary, a few at a time.
 
 The logits of a thousand tokens over 50,000 words are 200 MB in float32, and each step from logits to a loss reads and
-writes them once more. Here they exist for CHUNK tokens at a time, which fit into a processor's cache, and the backward
-pass makes them again: softmax minus the target is the gradient.
+writes them once more. Here LOGITS of them exist at a time, which fit into a processor's cache, and the backward pass
+makes them again: softmax minus the target is the gradient.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.nn.functional import linear
 
-CHUNK = 64  # tokens whose logits exist at a time
+LOGITS = 2**22  # 16 MB
 
 
 class TokenScores(torch.autograd.Function):  # type: ignore[misc]  # torch is not typed
@@ -29,7 +29,7 @@ class TokenScores(torch.autograd.Function):  # type: ignore[misc]  # torch is no
     ) -> tuple[torch.Tensor, torch.Tensor]:
         log_p = torch.empty(len(targets), device=states.device)
         entropies, totals = torch.empty_like(log_p), torch.empty_like(log_p)
-        for part in _list_parts(len(targets)):
+        for part in _list_parts(len(targets), len(weight)):
             logits = _compute_logits(states[part], weight, temperature)
             totals[part] = logits.logsumexp(-1)
             log_p[part] = logits.gather(-1, targets[part, None])[:, 0] - totals[part]
@@ -46,7 +46,7 @@ class TokenScores(torch.autograd.Function):  # type: ignore[misc]  # torch is no
         scale = grads[0].float() / context.temperature
         grad_states = torch.empty_like(states) if context.needs_input_grad[0] else None
         grad_weight = torch.zeros_like(weight) if context.needs_input_grad[1] else None
-        for part in _list_parts(len(targets)):
+        for part in _list_parts(len(targets), len(weight)):
             # d log p(target) / d logit = [target] - p
             grad = _compute_logits(states[part], weight, context.temperature).sub_(totals[part, None]).exp_()
             grad *= -scale[part, None]
@@ -59,8 +59,10 @@ class TokenScores(torch.autograd.Function):  # type: ignore[misc]  # torch is no
         return grad_states, grad_weight, None, None
 
 
-def _list_parts(count: int) -> Iterator[slice]:
-    return (slice(first, first + CHUNK) for first in range(0, count, CHUNK))
+def _list_parts(count: int, vocabulary: int) -> Iterator[slice]:
+    """The tokens in parts whose logits make LOGITS numbers at most."""
+    size = max(1, LOGITS // vocabulary)
+    return (slice(first, first + size) for first in range(0, count, size))
 
 
 def _compute_logits(states: torch.Tensor, weight: torch.Tensor, temperature: float) -> torch.Tensor:
