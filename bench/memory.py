@@ -141,12 +141,25 @@ def measure(name: str) -> dict[str, Any]:
             torch.cuda.reset_peak_memory_stats()
             run()
             return row | ratio("allocated", expected, torch.cuda.max_memory_allocated())
-        torch.ones(64, 64, requires_grad=True).matmul(torch.ones(64, 64)).sum().backward()  # threads and libraries
+        warm_up(recipe, Path(folder))
         before = resident()
         reset_peak()
         run()
         peak = peak_resident()
         return row | {"baseline_mb": before >> 20} | ratio("resident", expected, peak - before)
+
+
+def warm_up(recipe: Any, folder: Path) -> None:
+    """Take the steps once with a small model and short rows: libraries that are loaded at first use belong to the
+    runtime."""
+    document = recipe.model_dump(mode="json")
+    make_base(folder / "small", SMALL)
+    document["model"]["base"] = str(folder / "small")
+    if recipe.sft:
+        document["sft"] |= {"max_length": 64, "batch": 1}
+    else:
+        document["grpo"]["rollouts"] |= {"max_length": 136}
+    (run_sft if recipe.sft else run_grpo)(type(recipe).model_validate(document), folder)()
 
 
 def ratio(kind: str, expected: int, measured: int) -> dict[str, Any]:

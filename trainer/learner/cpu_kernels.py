@@ -126,30 +126,35 @@ class TreeAttention(torch.autograd.Function):  # type: ignore[misc]  # torch is 
     ) -> torch.Tensor:
         query = query * scale
         result = torch.empty_like(query)
-        weights = []
         for part in parts:
             own = query[:, part.start : part.end]
-            scores = torch.baddbmm(part.mask, _stack(own, key), part.gather(key).transpose(1, 2))
-            weights.append(scores.softmax(-1))
-            result[:, part.start : part.end] = (weights[-1] @ part.gather(value)).view(own.shape)
-        context.save_for_backward(query, key, value, *weights)
+            weights = _weigh(part, _stack(own, key), key)
+            result[:, part.start : part.end] = (weights @ part.gather(value)).view(own.shape)
+        context.save_for_backward(query, key, value)
         context.parts, context.scale = parts, scale
         return result
 
     @staticmethod
     def backward(context: Any, *grads: torch.Tensor) -> Any:
-        query, key, value, *weights = context.saved_tensors
+        query, key, value = context.saved_tensors
         grad_query = torch.empty_like(query)
         grad_key, grad_value = torch.empty_like(key), torch.empty_like(value)
-        for part, weight in zip(context.parts, weights, strict=True):
+        for part in context.parts:
             own = grad_query[:, part.start : part.end]
             grad_result, stacked_query = (_stack(tensor[:, part.start : part.end], key) for tensor in (grads[0], query))
-            grad_weight = grad_result @ part.gather(value).transpose(1, 2)
-            grad_scores = torch._softmax_backward_data(grad_weight, weight, -1, weight.dtype)  # noqa: SLF001  one pass over the scores instead of four
-            part.scatter(grad_value, weight.transpose(1, 2) @ grad_result)
+            # Computed again: kept, they would take heads * tokens * tokens numbers in every layer.
+            weights = _weigh(part, stacked_query, key)
+            grad_weights = grad_result @ part.gather(value).transpose(1, 2)
+            grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)  # noqa: SLF001  one pass over the scores instead of four
+            part.scatter(grad_value, weights.transpose(1, 2) @ grad_result)
             part.scatter(grad_key, grad_scores.transpose(1, 2) @ stacked_query)
             own.copy_((grad_scores @ part.gather(key)).view(own.shape))
         return grad_query * context.scale, grad_key, grad_value, None, None
+
+
+def _weigh(part: Part, stacked_query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    """Compute the weights [groups, heads per group * tokens, tokens seen] of a part's scaled queries."""
+    return torch.baddbmm(part.mask, stacked_query, part.gather(key).transpose(1, 2)).softmax(-1)
 
 
 def _stack(heads: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:

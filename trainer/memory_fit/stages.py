@@ -22,7 +22,10 @@ PASS_TOKENS = 2_048  # and GRPO those of so many tokens at once
 SFT_LOGITS = 4  # float32 copies of them then: the logits, their softmax, two temporary
 GRPO_LOGITS = 3  # log-probabilities, their gradient, one temporary
 CUDA_RUNTIME = 700_000_000  # context, cuBLAS workspaces, allocator's rounding: assumed, not measured
-CPU_RUNTIME = 600_000_000  # a process that has imported torch, transformers, TRL and PEFT: 540 MiB measured
+CPU_RUNTIME = 950_000_000  # a process that has trained a step with torch, transformers, TRL and PEFT: 900 MiB measured
+# On a CPU freed memory is kept (language_models/freed_memory.py). A block that fits no hole in it takes more: a share of
+# what a step allocates and frees, measured by bench/memory.py.
+HOLES = 0.15
 VLLM_CPU_CACHE = 2 * 1024**3  # VLLM_CPU_KVCACHE_SPACE of trainer/learner/vllm_server.py
 SHARED_OUT = ("weights", "adapter", "optimizer", "gradients")  # of what a process allocates, by FSDP2
 EVALUATED_ROWS = 16  # pool_registry.language_models.batched_model.MAX_BATCH
@@ -86,7 +89,7 @@ def _allocate_sft(
     tokens = rows * settings.max_length
     head = _head_bytes(sizes, machine, tokens, tokens, SFT_LOGITS)
     step = _allocate_training_step(sizes, rows, settings.max_length, settings.accumulation, head, recomputes)
-    return [*_allocate_model(sizes), *step, _allocate_runtime(machine)]
+    return [*_allocate_model(sizes), *step, *_allocate_holes(step, machine), _allocate_runtime(machine)]
 
 
 def _share_out(parts: list[Allocation], processes: int, sizes: ModelSizes) -> list[Allocation]:
@@ -118,7 +121,8 @@ def _allocate_grpo(
     else:
         step = [_absorb(part, "fits into what sampling needs") for part in step]
     reference = _allocate_reference_model(settings.loss.beta, sizes, continues)
-    return [*_allocate_model(sizes), reference, *server, *step, *sampling, _allocate_runtime(machine)]
+    holes = _allocate_holes([*step, *sampling], machine)
+    return [*_allocate_model(sizes), reference, *server, *step, *sampling, *holes, _allocate_runtime(machine)]
 
 
 def _absorb(part: Allocation, why: str) -> Allocation:
@@ -296,6 +300,14 @@ def _allocate_rollouts(
         Allocation(name="KV cache", bytes=cache, note=what),
         Allocation(name="reading prompts", bytes=max(reading, drawing), note=f"one layer over {what}"),
     ]
+
+
+def _allocate_holes(parts: list[Allocation], machine: Machine) -> list[Allocation]:
+    """Allocate what lies free between blocks on a CPU."""
+    if machine.gpu:
+        return []
+    changing = sum(part.bytes for part in parts if part.name != "gradients")
+    return [Allocation(name="holes", bytes=round(HOLES * changing), note="freed memory that no new block fits into")]
 
 
 def _allocate_runtime(machine: Machine) -> Allocation:
