@@ -256,6 +256,13 @@ def renumber_step(step: Step, ids: Mapping[int, int]) -> Step:
     return replace(step, id=ids[step.id], arguments=arguments, access=tuple(ids.get(k, k) for k in step.access))
 
 
+def renumber_turn(turn: Turn, first_id: int) -> Turn:
+    """`turn` with its steps counted from `first_id` on, and its answer quoting them so."""
+    ids = {step.id: first_id + place for place, step in enumerate(turn.steps)}
+    steps = tuple(renumber_step(step, ids) for step in turn.steps)
+    return replace(turn, steps=steps, answer=renumber_quotes(turn.answer, ids))
+
+
 def _other_id(match: re.Match[str], ids: Mapping[int, int]) -> str:
     k = match.group(1)
     return match.group() if k == "$" else f"${ids.get(int(k), k)}{match.group(2)}"

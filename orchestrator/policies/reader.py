@@ -3,7 +3,7 @@ pool at hand, and it fills in the arguments with their cards in sight.
 
 What failed is planned again: a worker that was out of reach is replaced by one that takes the same arguments. A call
 that was rejected is tried with other words of the query, and then with the next likely worker
-(orchestrator/reader/repeat_steps.py).
+(orchestrator/reader/repeat_steps.py). Where nothing of that helps other plans are drawn and tried.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import TypeAlias
 from orchestrator.engine.episode import Episode
 from orchestrator.grammars.reader_grammars import fill_grammar, needs_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge
-from orchestrator.plan import ShownWorkers, Turn
+from orchestrator.plan import ShownWorkers, Turn, renumber_turn
+from orchestrator.policies.voting import choose_turn, make_draws, try_turns
 from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, repeats_line, score_need
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.copied_examples import find_copied_example
@@ -25,10 +26,12 @@ from orchestrator.reader.needs import MAX_NEEDS, Need, format_needs, parse_needs
 from orchestrator.reader.refusal import REFUSAL, is_refusal, read_refused_need, refuse
 from orchestrator.reader.repeat_steps import Revision, plan_revision, substitute_workers, try_other_words
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
+from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.language_models.completion import Completion, Draw, Grammar, Message
 
 TURN_TOKENS = 384
+OTHER_PLANS = 4
 CANDIDATES = 3  # workers that a need is tried with before it counts as one that no worker serves
 # (conversation, the grammar that its continuation is held to, how it is drawn) -> the continuation
 WriteText: TypeAlias = Callable[[list[Message], Grammar | None, Draw | None], Awaitable[Completion]]
@@ -50,7 +53,7 @@ class ReaderPolicy:
     conversation, for the arguments. Where the model refuses a card, or its worker rejects the call, for the arguments
     again: with other cards in the place of those that it was shown. `constrained`: both are held to grammars, so that
     they can always be read. `revises`: it may be asked again after steps have run. `hints`: so many likely workers are
-    listed after the query.
+    listed after the query. `other_plans`: so many are drawn where the first one failed for good and it may revise.
     """
 
     def __init__(
@@ -63,12 +66,14 @@ class ReaderPolicy:
         gauge: DepthGauge | None = None,
         revises: bool = True,
         hints: int = 0,
+        other_plans: int = OTHER_PLANS,
     ) -> None:
         self.name = name
         self.draw = draw
         self.constrained = constrained
         self.revises = revises
         self.hints = hints
+        self._other_plans = other_plans
         self._pool = pool
         self._write = write
         self.gauge = gauge
@@ -102,6 +107,25 @@ class ReaderPolicy:
 
     async def _plan_again(self, episode: Episode, draw: Draw | None) -> Turn:
         """The next turn after steps have failed."""
+        if any(done.turn is not None and done.turn.vote is not None for done in episode.rounds[1:]):
+            return await asyncio.to_thread(substitute_workers, episode, self._pool)
+        turn = await self._mend(episode, draw)
+        draws_other = turn.failed and self.revises and self._other_plans > 0
+        return await self._draw_other_plan(episode, draw, turn) if draws_other else turn
+
+    async def _draw_other_plan(self, episode: Episode, draw: Draw | None, failed: Turn) -> Turn:
+        """The turn that most of other drawn ones agree with, refusals and those that can be carried out; `failed` where
+        there is none."""
+        draws = make_draws(draw, 1 + self._other_plans, episode)[1:]  # the first one is greedy, as the plan that failed
+        turns = await asyncio.gather(*(self._plan(episode, other) for other in draws))
+        plans = [renumber_turn(turn, episode.next_step_id) for turn in turns]
+        tried = await try_turns(plans, episode, CachingPool(self._pool))
+        # A plan that may have effects is not tried, and not begun a second time.
+        safe = [item if item.ran else replace(item, key=None) for item in tried]
+        chosen = choose_turn(safe)
+        return chosen if any(item.key is not None for item in safe) else replace(failed, usage=chosen.usage)
+
+    async def _mend(self, episode: Episode, draw: Draw | None) -> Turn:
         trial = await asyncio.to_thread(try_other_words, episode, self._pool) if self.revises else None
         if trial is not None:
             return trial

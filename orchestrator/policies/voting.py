@@ -20,6 +20,7 @@ from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.executor import Recorder, RoundRun
 from orchestrator.plan import Turn, Vote, check_turn, references, substitute
+from orchestrator.reader.refusal import REFUSAL, is_refusal
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage, as_text
 from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.calls.live_pool import LivePool
@@ -65,7 +66,6 @@ class VotingPolicy:
         self.name = f"{sampler.name}+samples={samples}"
         self.sampler = sampler
         self._pool = pool if isinstance(pool, CachingPool) else CachingPool(pool)
-        self._safe = _list_safe_workers(pool)
         self._samples = samples
 
     @property
@@ -76,28 +76,33 @@ class VotingPolicy:
         """Raises WorkerFault when the model cannot be asked."""
         draws = make_draws(self.sampler.draw, self._samples, episode)
         turns = await asyncio.gather(*(self.sampler.draw_turn(episode, draw) for draw in draws))
-        tried = await asyncio.gather(*(self._try(turn, episode) for turn in turns))
-        return choose_turn(tried)
+        return choose_turn(await try_turns(turns, episode, self._pool))
 
-    async def _try(self, turn: Turn, episode: Episode) -> TriedTurn:
-        """Run a sampled turn as far as that has no effect."""
-        earlier = {
-            k: (run.step.worker, run.observation) for k, run in episode.steps.items() if run.observation is not None
-        }
-        checked = check_turn(turn, self._pool, earlier)
-        if checked.error is not None or any(step.problem for step in checked.steps):
-            return TriedTurn(turn, None)
-        if any(step.worker not in self._safe for step in checked.steps):
-            return TriedTurn(turn, write_plan(checked), "a plan that was not run")
-        seen = dict(earlier)
-        spent: list[Usage] = []
-        recorder = Recorder(started=lambda *_: None, ended=lambda _, observation: spent.append(observation.usage))
-        await RoundRun(checked.steps, seen, self._pool, Budget(self._pool.pool.limits), recorder).run()
-        usage = sum(spent, NO_USAGE)
-        value = _find_result(checked, seen)
-        if value is None:
-            return TriedTurn(turn, None, usage=usage, ran=True)
-        return TriedTurn(turn, normalize(value), as_text(value)[:MAX_ANSWER_CHARS], usage, ran=True)
+
+async def try_turns(turns: Sequence[Turn], episode: Episode, pool: CachingPool) -> list[TriedTurn]:
+    """Run sampled turns as far as that has no effect. Their steps count on from those of the episode."""
+    safe = _list_safe_workers(pool)
+    return list(await asyncio.gather(*(_try_turn(turn, episode, pool, safe) for turn in turns)))
+
+
+async def _try_turn(turn: Turn, episode: Episode, pool: CachingPool, safe: frozenset[str]) -> TriedTurn:
+    earlier = {k: (run.step.worker, run.observation) for k, run in episode.steps.items() if run.observation is not None}
+    checked = check_turn(turn, pool, earlier)
+    if checked.error is not None or any(step.problem for step in checked.steps):
+        return TriedTurn(turn, None)
+    if any(step.worker not in safe for step in checked.steps):
+        return TriedTurn(turn, write_plan(checked), "a plan that was not run")
+    seen = dict(earlier)
+    spent: list[Usage] = []
+    recorder = Recorder(started=lambda *_: None, ended=lambda _, observation: spent.append(observation.usage))
+    await RoundRun(checked.steps, seen, pool, Budget(pool.pool.limits), recorder).run()
+    usage = sum(spent, NO_USAGE)
+    value = _find_result(checked, seen)
+    if value is None:
+        return TriedTurn(turn, None, usage=usage, ran=True)
+    # Refusals agree, whichever need they name.
+    key = REFUSAL if is_refusal(value) else normalize(value)
+    return TriedTurn(turn, key, as_text(value)[:MAX_ANSWER_CHARS], usage, ran=True)
 
 
 def make_draws(base: Draw | None, samples: int, episode: Episode) -> list[Draw]:

@@ -23,8 +23,8 @@ SFT_LOGITS = 4  # float32 copies of them then: the logits, their softmax, two te
 GRPO_LOGITS = 3  # log-probabilities, their gradient, one temporary
 CUDA_RUNTIME = 700_000_000  # context, cuBLAS workspaces, allocator's rounding: assumed, not measured
 CPU_RUNTIME = 950_000_000  # a process that has trained a step with torch, transformers, TRL and PEFT: 900 MiB measured
-# On a CPU freed memory is kept (language_models/freed_memory.py). A block that fits no hole in it takes more: a share of
-# what a step allocates and frees, measured by bench/memory.py.
+# On a CPU freed memory is kept (language_models/freed_memory.py). A block that fits no hole in it takes more: a share
+# of what a step allocates and frees, measured by bench/memory.py.
 HOLES = 0.15
 VLLM_CPU_CACHE = 2 * 1024**3  # VLLM_CPU_KVCACHE_SPACE of trainer/learner/vllm_server.py
 SHARED_OUT = ("weights", "adapter", "optimizer", "gradients")  # of what a process allocates, by FSDP2

@@ -55,7 +55,7 @@ def ask(tmp_path):
             return Completion(next(lines))
 
         async with live_pool(Pool(name="kitchen", workers=workers, limits=limits)) as pool:
-            return await run_episode(EpisodeSpec(query), ReaderPolicy("r", pool, write), pool)
+            return await run_episode(EpisodeSpec(query), ReaderPolicy("r", pool, write, other_plans=0), pool)
 
     def ask_kitchen(query: str, *texts: str, effects: str = "none", **limits: int) -> Episode:
         return asyncio.run(run(query, texts, effects, Limits(**limits)))

@@ -62,7 +62,9 @@ def rank(monkeypatch):
 
 def run(query: str, *texts: str) -> tuple[Episode, Script]:
     script, pool = Script(texts), open_live_pool(starter_pool())
-    return asyncio.run(run_episode(EpisodeSpec(query), ReaderPolicy("r", pool, script.write), pool)), script
+    return asyncio.run(
+        run_episode(EpisodeSpec(query), ReaderPolicy("r", pool, script.write, other_plans=0), pool)
+    ), script
 
 
 def list_calls(episode: Episode) -> list[tuple[int, str, bool]]:
