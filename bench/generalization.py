@@ -25,7 +25,8 @@ A checkpoint that learnt one pool is bound to the pool of the cell by descriptio
 `--odd` takes the tasks at odd places alone: of the everyday questions those that nobody reads to improve the reader.
 Greedy, or k plans where a checkpoint is named as NAME+samples=k. Intervals are 95 %, bootstrapped over tasks.
 `readable`: the share of turns that hold a plan. `workers`: the share of tasks whose plan calls the reference plan's
-workers, each as often; none where a cell's tasks have no reference plan.
+workers, each as often; none where a cell's tasks have no reference plan. `uses_added`: the share of tasks of `added` in
+which the worker that was added is called.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ class Outcome:
     correct: bool
     readable: bool
     same_workers: bool
+    called: frozenset[str]
     seconds: float
     tokens: int
 
@@ -103,6 +105,8 @@ def measure_cell(cell: str, options: argparse.Namespace) -> None:
         outcomes = asyncio.run(run_cell(name, tasks, options))
         label = f"{name}, unbound" if options.unbound else name
         row = {"cell": cell, "checkpoint": label, **summarize_outcomes(outcomes)}
+        if cell == "added":
+            row["uses_added"] = share_that_uses_added(outcomes)
         print(json.dumps(row), flush=True)
         if options.out:
             keep_row(options.out, row)
@@ -131,6 +135,14 @@ def summarize_outcomes(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "seconds": round(sum(outcome.seconds for outcome in outcomes) / len(outcomes), 2),
         "tokens": round(sum(outcome.tokens for outcome in outcomes) / len(outcomes)),
     }
+
+
+def share_that_uses_added(outcomes: Sequence[Outcome]) -> float:
+    """The share of tasks in which the one worker of the pool is called that the starter pool lacks."""
+    known = {spec.name for spec in starter_pool().workers}
+    added = [{spec.name for spec in find_pool(outcome.task).workers} - known for outcome in outcomes]
+    uses = [bool(names & outcome.called) for names, outcome in zip(added, outcomes, strict=True)]
+    return round(sum(uses) / len(uses), 3)
 
 
 async def run_cell(name: str, tasks: Sequence[Task], options: argparse.Namespace) -> list[Outcome]:
@@ -170,8 +182,9 @@ def judge(task: Task, episode: Episode, seconds: float) -> Outcome:
     reference = task.oracle_turn.steps if task.oracle_turn else ()
     readable = all(done.turn is None or done.turn.error is None or done.turn.failed for done in episode.rounds)
     same = Counter(step.worker for step in steps) == Counter(step.worker for step in reference)
+    called = frozenset(run.step.worker for run in episode.steps.values())
     tokens = episode.usage.tokens_in + episode.usage.tokens_out
-    return Outcome(task, episode.graded.correct, readable, same, seconds, tokens)
+    return Outcome(task, episode.graded.correct, readable, same, called, seconds, tokens)
 
 
 def print_episode(task: Task, episode: Episode) -> None:

@@ -24,7 +24,13 @@ from orchestrator.reader.copied_examples import find_copied_example
 from orchestrator.reader.fill import BoundNeed, parse_fill
 from orchestrator.reader.needs import MAX_NEEDS, Need, format_needs, parse_needs
 from orchestrator.reader.refusal import REFUSAL, is_refusal, read_refused_need, refuse
-from orchestrator.reader.repeat_steps import Revision, plan_revision, substitute_workers, try_other_words
+from orchestrator.reader.repeat_steps import (
+    Revision,
+    is_rejected,
+    plan_revision,
+    substitute_workers,
+    try_other_words,
+)
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.calls.live_pool import LivePool, LiveWorker
@@ -114,8 +120,8 @@ class ReaderPolicy:
         return await self._draw_other_plan(episode, draw, turn) if draws_other else turn
 
     async def _draw_other_plan(self, episode: Episode, draw: Draw | None, failed: Turn) -> Turn:
-        """The turn that most of other drawn ones agree with, refusals and those that can be carried out; `failed` where
-        there is none."""
+        """The turn that most of other drawn ones agree with, refusals and those that can be carried out. Where there is
+        none, a refusal of a query that is like no worker, `failed` for any other."""
         draws = make_draws(draw, 1 + self._other_plans, episode)[1:]  # the first one is greedy, as the plan that failed
         turns = await asyncio.gather(*(self._plan(episode, other) for other in draws))
         plans = [renumber_turn(turn, episode.next_step_id) for turn in turns]
@@ -123,7 +129,12 @@ class ReaderPolicy:
         # A plan that may have effects is not tried, and not begun a second time.
         safe = [item if item.ran else replace(item, key=None) for item in tried]
         chosen = choose_turn(safe)
-        return chosen if any(item.key is not None for item in safe) else replace(failed, usage=chosen.usage)
+        if any(item.key is not None for item in safe):
+            return chosen
+        rejected = next((run.step for run in episode.steps.values() if is_rejected(run)), None)
+        if rejected is not None and not await asyncio.to_thread(self._resembles_worker, episode.query):
+            failed = Turn(answer=refuse(rejected.need))
+        return replace(failed, usage=chosen.usage)
 
     async def _mend(self, episode: Episode, draw: Draw | None) -> Turn:
         trial = await asyncio.to_thread(try_other_words, episode, self._pool) if self.revises else None

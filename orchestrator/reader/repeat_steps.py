@@ -59,7 +59,7 @@ class Revision:
     @property
     def is_mended(self) -> bool:
         """Whether every call that was rejected has one that was accepted in its place."""
-        return bool(self.mended) and not any(_is_rejected(item.runs[-1]) for item in self.needs)
+        return bool(self.mended) and not any(is_rejected(item.runs[-1]) for item in self.needs)
 
     def go_on(self, first_id: int) -> Turn:
         """The last plan's turn again, without what has worked: the steps that were waiting for a mended one."""
@@ -103,7 +103,7 @@ def plan_revision(episode: Episode, pool: LivePool, candidates: int) -> Revision
     if any(done.turn.error for done in episode.rounds if done.turn is not None):
         return None
     plans = _list_plans(episode)
-    if not plans or not any(_is_rejected(run) for run in plans[-1].steps):
+    if not plans or not any(is_rejected(run) for run in plans[-1].steps):
         return None
     places = list(range(1, len(plans[0].steps) + 1))
     runs: dict[int, list[StepRun]] = {place: [] for place in places}
@@ -127,7 +127,7 @@ def try_other_words(episode: Episode, pool: LivePool) -> Turn | None:
     plans = _list_plans(episode)
     if not plans or plans[-1].trials or len(episode.rounds) + 2 > pool.pool.limits.max_rounds:
         return None
-    rejected = [run for run in plans[-1].steps if _is_rejected(run)]
+    rejected = [run for run in plans[-1].steps if is_rejected(run)]
     room = (pool.pool.limits.max_steps - len(episode.steps)) // 2  # the rest is for what goes on afterwards
     steps = plan_trials(episode.query, rejected, episode.steps.values(), pool)[: max(room, 0)]
     if not steps:
@@ -163,7 +163,7 @@ def _list_plans(episode: Episode) -> list[_Plan]:
 def _find_mended(steps: Sequence[StepRun], trials: Sequence[StepRun]) -> dict[int, int]:
     """The ids of the rejected steps that have an accepted call, with the ids of those."""
     mended: dict[int, int] = {}
-    for run in filter(_is_rejected, steps):
+    for run in filter(is_rejected, steps):
         accepted = choose_mended(run, (trial for trial in trials if trial.step.id not in mended.values()))
         if accepted is not None:
             mended[run.step.id] = accepted.step.id
@@ -175,7 +175,7 @@ def _revise_need(
 ) -> RevisedNeed:
     first = runs[0].step
     need = Need(first.need, tuple(place_of[k] for k in first.access if k in place_of))
-    if not _is_rejected(runs[-1]):
+    if not is_rejected(runs[-1]):
         return RevisedNeed(need, runs, (BoundNeed(need, runs[-1].step.worker, 1.0),), 1.0)
     likely = list_candidates(need, list(pool.workers.values()))[:candidates]
     best = likely[0].likeness if likely else 0.0
@@ -184,7 +184,7 @@ def _revise_need(
     return RevisedNeed(need, runs, ranked, best)
 
 
-def _is_rejected(run: StepRun) -> bool:
+def is_rejected(run: StepRun) -> bool:
     """Whether the worker said that the call is none for it."""
     seen = run.observation
     if seen is None or seen.ok or _is_unreached(run):

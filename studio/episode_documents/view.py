@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 import networkx as nx
@@ -146,14 +146,14 @@ def _find_kept(episode: Episode) -> Mapping[int, int]:
 
 def _graph(graph: nx.DiGraph, layout: GraphLayout, episode: Episode) -> Graph:
     kept = _find_kept(episode)
-    trials = {done.number for done in episode.rounds if done.turn is not None and done.turn.trial}
+    remarks = {done.number: _remark(done, episode.rounds[0]) for done in episode.rounds}
     tries = find_tries(episode)
     return Graph(
         width=layout.width,
         height=layout.height,
         node_width=NODE_WIDTH,
         node_height=NODE_HEIGHT,
-        lanes=_lanes(graph, trials),
+        lanes=_lanes(graph, remarks),
         nodes=[_node(graph, layout, episode, k, kept.get(k), k in tries) for k in graph if k != ANSWER],
         edges=[
             Edge(source=cast(int, u), target=cast(int, v), used=graph.edges[u, v]["used"], path=svg_path(route))
@@ -177,9 +177,18 @@ def _answer(layout: GraphLayout) -> AnswerNode:
     )
 
 
-def _lanes(graph: nx.DiGraph, trials: Collection[int]) -> list[Lane]:
-    """One lane a column: its round, whether that tries other words for rejected calls, and how many steps stand in
-    it."""
+def _remark(done: Round, first: Round) -> str:
+    """What a round does about earlier ones: it tries other words for rejected calls, or another plan in place of one
+    that failed. Where the first turn was voted on all are."""
+    if done.turn is None or first.turn is None:
+        return ""
+    if done.turn.trial:
+        return ": other words"
+    return ": another plan" if done.turn.vote is not None and first.turn.vote is None else ""
+
+
+def _lanes(graph: nx.DiGraph, remarks: Mapping[int, str]) -> list[Lane]:
+    """One lane a column: its round, the round's remark, and how many steps stand in it."""
     columns: dict[int, list[int]] = {}
     for k, layer in graph.nodes(data="layer"):
         if k != ANSWER:
@@ -187,7 +196,7 @@ def _lanes(graph: nx.DiGraph, trials: Collection[int]) -> list[Lane]:
     lanes = []
     for layer, rounds in sorted(columns.items()):
         first = layer == 0 or rounds[0] not in columns.get(layer - 1, [])
-        label = f"Round {rounds[0]}{': other words' if rounds[0] in trials else ''}"
+        label = f"Round {rounds[0]}{remarks.get(rounds[0], '')}"
         lanes.append(
             Lane(
                 x=layer * (NODE_WIDTH + COLUMN_GAP) - LANE_PADDING,

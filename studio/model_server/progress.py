@@ -18,6 +18,7 @@ class EpisodeProgress:
     def __init__(self) -> None:
         self._steps: dict[int, Step] = {}
         self._trials: set[int] = set()  # steps that try other words for a rejected call
+        self._votes = False  # every turn is voted on
         self.done = 0
 
     @property
@@ -57,6 +58,9 @@ class EpisodeProgress:
         if turn.trial:
             self._trials |= {step.id for step in turn.steps}
             return f"Round {number} tries other words: {steps}\n"
+        self._votes |= turn.vote is not None and number == 1
+        if turn.vote is not None and not self._votes:
+            return f"Round {number} takes another plan: {steps}\n"
         return f"Round {number}: {steps}\n"
 
 

@@ -94,6 +94,14 @@ def test_where_every_drawn_plan_fails_the_run_ends_with_what_the_worker_said():
     assert episode.usage.tokens_in >= 2 * OTHER_PLANS * USAGE.tokens_in
 
 
+def test_where_every_drawn_plan_fails_a_query_that_is_like_no_worker_is_refused(monkeypatch):
+    monkeypatch.setattr(ReaderPolicy, "_resembles_worker", lambda *_: False)
+    model = Model(fill(TO_NOTHING), *[fill(TO_NOTHING)] * OTHER_PLANS)
+    episode = run(model)
+    assert episode.answer == refuse("convert units of measure")
+    assert episode.usage.tokens_in >= 2 * OTHER_PLANS * USAGE.tokens_in
+
+
 def test_a_plan_that_may_have_effects_is_not_begun_a_second_time():
     pool = starter_pool()
     workers = [replace_effects(spec) if spec.name == "units" else spec for spec in pool.workers]

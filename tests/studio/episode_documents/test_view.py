@@ -118,6 +118,19 @@ def test_a_round_that_tries_other_words_is_named_so():
     event = load_event(dump_event(TurnTaken(1, replace(EVENTS[2].turn, trial=True), 0.5)))
     lanes = build_episode_view(replay("e", [*EVENTS[:2], event, *EVENTS[3:]]), ROW, POOL, 1).to_json()["graph"]["lanes"]
     assert [lane["label"] for lane in lanes] == ["Round 1: other words", "then"]
+
+
+def test_a_round_with_another_plan_after_a_failed_one_is_named_so():
+    vote = Vote(sampled=4, unreadable=0, failed=1, untried=0, votes=3, answers={"7": 3})
+    plain, chosen = Turn(STEPS[:1], text="{}"), Turn((replace(STEPS[1], id=4),), "$4", vote=vote)
+
+    def list_labels(first: Turn) -> list[str]:
+        events = [*EVENTS[:2], TurnTaken(1, first, 0.5), TurnStarted(2, 0.6), TurnTaken(2, chosen, 0.7)]
+        graph = build_episode_view(replay("e", events), ROW, POOL, 1).to_json()["graph"]
+        return [lane["label"] for lane in graph["lanes"]]
+
+    assert list_labels(plain) == ["Round 1", "Round 2: another plan"]
+    assert list_labels(replace(plain, vote=vote)) == ["Round 1", "Round 2"], "here every turn is voted on"
     assert [lane["label"] for lane in view()["graph"]["lanes"]] == ["Round 1", "then"]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 
 from orchestrator.engine.events import StepEnded, StepStarted, TurnTaken
-from orchestrator.plan import Step, Turn
+from orchestrator.plan import Step, Turn, Vote
 from pool_registry.actions import Observation, Status
 from pool_registry.pool import Limits
 from studio.model_server.conversation import ConversationMessage, build_query, parse_input, parse_messages
@@ -255,6 +255,15 @@ def test_limits_only_ever_tighten_the_pools(one, other):
         asked = [getattr(pool, own), *(getattr(each, name) for each in (one, other))]
         assert getattr(found, own) == min((value for value in asked if value is not None), default=None)
     assert found.max_rounds == pool.max_rounds
+
+
+def test_progress_says_when_another_plan_takes_the_place_of_one_that_failed():
+    vote = Vote(sampled=4, unreadable=0, failed=1, untried=0, votes=3, answers={"7": 3})
+    turn = Turn((Step(2, "price"),), vote=vote)
+    assert EpisodeProgress().describe(TurnTaken(2, turn, 0.1)) == "Round 2 takes another plan: 2 price\n"
+    progress = EpisodeProgress()
+    lines = [progress.describe(TurnTaken(number, turn, 0.1)) for number in (1, 2)]
+    assert lines == ["Round 1: 2 price\n", "Round 2: 2 price\n"], "here every turn is voted on"
 
 
 def test_progress_reports_other_words_as_tries_not_as_failures():
