@@ -22,6 +22,7 @@ from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, repea
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.copied_examples import find_copied_example
 from orchestrator.reader.fill import BoundNeed, parse_fill
+from orchestrator.reader.mend_calls import may_be_tried
 from orchestrator.reader.needs import MAX_NEEDS, Need, format_needs, parse_needs
 from orchestrator.reader.refusal import REFUSAL, is_refusal, read_refused_need, refuse
 from orchestrator.reader.repeat_steps import (
@@ -125,8 +126,8 @@ class ReaderPolicy:
         draws = make_draws(draw, 1 + self._other_plans, episode)[1:]  # the first one is greedy, as the plan that failed
         turns = await asyncio.gather(*(self._plan(episode, other) for other in draws))
         plans = [renumber_turn(turn, episode.next_step_id) for turn in turns]
-        tried = await try_turns(plans, episode, CachingPool(self._pool))
-        # A plan that may have effects is not tried, and not begun a second time.
+        tried = await try_turns(plans, episode, CachingPool(self._pool), may_be_tried)
+        # A plan that may have effects or cost money is not tried, and not begun a second time.
         safe = [item if item.ran else replace(item, key=None) for item in tried]
         chosen = choose_turn(safe)
         if any(item.key is not None for item in safe):

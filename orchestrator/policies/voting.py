@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -23,7 +23,7 @@ from orchestrator.plan import Turn, Vote, check_turn, references, substitute
 from orchestrator.reader.refusal import REFUSAL, is_refusal
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage, as_text
 from pool_registry.calls.caching_pool import CachingPool
-from pool_registry.calls.live_pool import LivePool
+from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.language_models.completion import Draw
 
 TEMPERATURE = 0.7
@@ -76,12 +76,20 @@ class VotingPolicy:
         """Raises WorkerFault when the model cannot be asked."""
         draws = make_draws(self.sampler.draw, self._samples, episode)
         turns = await asyncio.gather(*(self.sampler.draw_turn(episode, draw) for draw in draws))
-        return choose_turn(await try_turns(turns, episode, self._pool))
+        return choose_turn(await try_turns(turns, episode, self._pool, is_repeatable))
 
 
-async def try_turns(turns: Sequence[Turn], episode: Episode, pool: CachingPool) -> list[TriedTurn]:
-    """Run sampled turns as far as that has no effect. Their steps count on from those of the episode."""
-    safe = _list_safe_workers(pool)
+def is_repeatable(worker: LiveWorker) -> bool:
+    """Whether calls of a worker have no effect, and an equal one is made once."""
+    return worker.worker.cacheable and worker.spec.effects != "some"
+
+
+async def try_turns(
+    turns: Sequence[Turn], episode: Episode, pool: CachingPool, may_be_tried: Callable[[LiveWorker], bool]
+) -> list[TriedTurn]:
+    """Run sampled turns whose steps all go to workers that may be tried. Their steps count on from those of the
+    episode."""
+    safe = _list_safe_workers(pool, may_be_tried)
     return list(await asyncio.gather(*(_try_turn(turn, episode, pool, safe) for turn in turns)))
 
 
@@ -165,10 +173,9 @@ def _find_result(turn: Turn, seen: Mapping[int, tuple[str, Observation]]) -> Jso
     return substitute(turn.answer, values) if turn.has_answer else [values[k] for k in sorted(needed)]
 
 
-def _list_safe_workers(pool: LivePool) -> frozenset[str]:
-    """The workers whose calls have no effect, those that take over for them included."""
-    cacheable = {name for name, live in pool.workers.items() if live.worker.cacheable}
-    safe = {name for name in cacheable if pool.workers[name].spec.effects != "some"}
+def _list_safe_workers(pool: LivePool, may_be_tried: Callable[[LiveWorker], bool]) -> frozenset[str]:
+    """The workers that may be tried, with those that take over for them."""
+    safe = {name for name, worker in pool.workers.items() if may_be_tried(worker)}
     while risky := {name for name in safe if (other := pool.workers[name].spec.fallback) and other not in safe}:
         safe -= risky
     return frozenset(safe)

@@ -89,7 +89,7 @@ def _link(before: Step, call: Step, first_id: int) -> tuple[Step, Step]:
 def _list_trials(query: str, rejected: StepRun, pool: LivePool) -> Iterator[_Trial]:
     step = rejected.step
     worker = pool.workers.get(step.worker)
-    if worker is None or not _may_be_tried(worker) or step.references:
+    if worker is None or not may_be_tried(worker) or step.references:
         return
     for name, value in _list_texts(rejected, worker).items():
         rule = _rule(worker, name)
@@ -169,7 +169,7 @@ def _list_bridges(described: str, taker: str, goal: str, pool: LivePool) -> list
 def _name_parameter(worker: LiveWorker) -> str | None:
     """The parameter of a look-up that takes one text; None for other workers, and those that may not be tried."""
     required = worker.parameters.get("required")
-    if not _may_be_tried(worker) or not isinstance(required, list | tuple) or len(required) != 1:
+    if not may_be_tried(worker) or not isinstance(required, list | tuple) or len(required) != 1:
         return None
     name = str(required[0])
     rule = _rule(worker, name)
@@ -185,7 +185,8 @@ def _takes_phrase(worker: LiveWorker, name: str) -> bool:
     return name in PROGRAMS or any(len(sample.split()) > NAME_WORDS for sample in samples)
 
 
-def _may_be_tried(worker: LiveWorker) -> bool:
+def may_be_tried(worker: LiveWorker) -> bool:
+    """Whether a call of a worker costs nothing and changes nothing."""
     return worker.role == "tool" and not worker.has_effects and not worker.spec.has_price
 
 

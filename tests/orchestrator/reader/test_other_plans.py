@@ -19,6 +19,7 @@ from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.language_models.completion import Completion, Draw, Message
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
+from pool_registry.worker import WorkerSpec
 
 CONVERT = "1. convert units of measure"
 TO_KM, TO_NOTHING = (f'{{"value": 5, "from_unit": "{unit}", "to_unit": "km"}}' for unit in ("mile", "parsnip"))
@@ -102,16 +103,29 @@ def test_where_every_drawn_plan_fails_a_query_that_is_like_no_worker_is_refused(
     assert episode.usage.tokens_in >= 2 * OTHER_PLANS * USAGE.tokens_in
 
 
-def test_a_plan_that_may_have_effects_is_not_begun_a_second_time():
+@pytest.mark.parametrize("more", [{"effects": "some"}, {"price_call": 0.01}])
+def test_a_plan_that_may_have_effects_or_cost_money_is_not_begun_a_second_time(more):
     pool = starter_pool()
-    workers = [replace_effects(spec) if spec.name == "units" else spec for spec in pool.workers]
+    workers = [spec.model_copy(update=more) if spec.name == "units" else spec for spec in pool.workers]
     model = Model(fill(TO_NOTHING), *[fill(TO_KM)] * OTHER_PLANS)
     episode = run(model, pool.model_copy(update={"workers": tuple(workers)}))
     assert episode.answer is None and list(episode.steps) == [1]
 
 
-def replace_effects(spec):
-    return spec.model_copy(update={"effects": "some"})
+def test_functions_of_a_persons_own_pool_are_tried_where_their_calls_only_read():
+    spec = WorkerSpec(
+        name="units",
+        kind="function",
+        description="Converts.",
+        config={"target": f"{__name__}:convert"},
+        effects="none",
+    )
+    model = Model(fill('{"unit": "parsnip"}'), *[fill('{"unit": "mile"}')] * OTHER_PLANS)
+    assert run(model, Pool(name="own", workers=(spec,))).answer == 1609.344
+
+
+def convert(unit: str) -> float:
+    return {"mile": 1609.344}[unit]
 
 
 def test_an_unreadable_first_plan_has_others_too():
