@@ -60,7 +60,8 @@ class ReaderPolicy:
     conversation, for the arguments. Where the model refuses a card, or its worker rejects the call, for the arguments
     again: with other cards in the place of those that it was shown. `constrained`: both are held to grammars, so that
     they can always be read. `revises`: it may be asked again after steps have run. `hints`: so many likely workers are
-    listed after the query. `other_plans`: so many are drawn where the first one failed for good and it may revise.
+    listed after the query. `other_plans`: so many are drawn where the first one failed for good, or a query was refused
+    that is much like a worker, and it may revise.
     """
 
     def __init__(
@@ -87,7 +88,13 @@ class ReaderPolicy:
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked; the episode then ends as orchestrator_failed."""
-        return await self.draw_turn(episode, self.draw)
+        if any(done.turn is not None and done.turn.vote is not None for done in episode.rounds):
+            return await asyncio.to_thread(substitute_workers, episode, self._pool)
+        turn = await self.draw_turn(episode, self.draw)
+        if not self.revises or not self._other_plans:
+            return turn
+        doubts = is_refusal(turn.answer) and await asyncio.to_thread(self._resembles_worker, episode.query)
+        return await self._draw_other_plan(episode, turn) if turn.failed or doubts else turn
 
     async def draw_turn(self, episode: Episode, draw: Draw | None) -> Turn:
         """A turn drawn in this way. Raises WorkerFault."""
@@ -112,32 +119,26 @@ class ReaderPolicy:
         text = "\n\n".join(filter(None, (first.text, turn.text)))
         return _finish(replace(turn, text=text), [first, *completions], shown)
 
-    async def _plan_again(self, episode: Episode, draw: Draw | None) -> Turn:
-        """The next turn after steps have failed."""
-        if any(done.turn is not None and done.turn.vote is not None for done in episode.rounds[1:]):
-            return await asyncio.to_thread(substitute_workers, episode, self._pool)
-        turn = await self._mend(episode, draw)
-        draws_other = turn.failed and self.revises and self._other_plans > 0
-        return await self._draw_other_plan(episode, draw, turn) if draws_other else turn
-
-    async def _draw_other_plan(self, episode: Episode, draw: Draw | None, failed: Turn) -> Turn:
-        """The turn that most of other drawn ones agree with, refusals and those that can be carried out. Where there is
-        none, a refusal of a query that is like no worker, `failed` for any other."""
-        draws = make_draws(draw, 1 + self._other_plans, episode)[1:]  # the first one is greedy, as the plan that failed
-        turns = await asyncio.gather(*(self._plan(episode, other) for other in draws))
+    async def _draw_other_plan(self, episode: Episode, given_up: Turn) -> Turn:
+        """What most of some other plans agree on, with the refusal among them if that is how the reader has given up.
+        Where all of them fail, a query that is like no worker is refused."""
+        draws = make_draws(self.draw, 1 + self._other_plans, episode)[1:]  # the first is greedy, as what has failed
+        turns = await asyncio.gather(*(self._plan(episode, draw) for draw in draws))
         plans = [renumber_turn(turn, episode.next_step_id) for turn in turns]
-        tried = await try_turns(plans, episode, CachingPool(self._pool), may_be_tried)
+        voters = plans if given_up.failed else [given_up, *plans]
+        tried = await try_turns(voters, episode, CachingPool(self._pool), may_be_tried)
         # A plan that may have effects or cost money is not tried, and not begun a second time.
         safe = [item if item.ran else replace(item, key=None) for item in tried]
         chosen = choose_turn(safe)
         if any(item.key is not None for item in safe):
-            return chosen
+            return replace(chosen, out_of_depth=given_up.out_of_depth)
         rejected = next((run.step for run in episode.steps.values() if is_rejected(run)), None)
         if rejected is not None and not await asyncio.to_thread(self._resembles_worker, episode.query):
-            failed = Turn(answer=refuse(rejected.need))
-        return replace(failed, usage=chosen.usage)
+            given_up = Turn(answer=refuse(rejected.need))
+        return replace(given_up, usage=chosen.usage)
 
-    async def _mend(self, episode: Episode, draw: Draw | None) -> Turn:
+    async def _plan_again(self, episode: Episode, draw: Draw | None) -> Turn:
+        """The next turn after steps have failed."""
         trial = await asyncio.to_thread(try_other_words, episode, self._pool) if self.revises else None
         if trial is not None:
             return trial

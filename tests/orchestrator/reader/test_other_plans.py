@@ -76,6 +76,25 @@ def test_what_most_of_the_drawn_plans_agree_on_is_the_answer():
     assert episode.rounds[-1].turn.usage.tokens_in >= 2 * OTHER_PLANS * USAGE.tokens_in, "all of them are paid for"
 
 
+def test_a_refusal_of_what_is_much_like_a_worker_is_one_vote():
+    model = Model(f"= {refuse('convert units of measure')}", *[fill(TO_KM)] * 2, *[fill(TO_NOTHING)] * 2)
+    episode = run(model)
+    assert episode.answer == pytest.approx(8.04672) and list(episode.steps) == [1]
+    (vote,) = list_votes(episode)
+    assert (vote.sampled, vote.votes, vote.failed) == (1 + OTHER_PLANS, 2, 2)
+
+
+def test_a_refusal_stands_where_no_two_others_agree():
+    other = [TO_KM.replace("5", number) for number in "1234"]
+    assert is_refusal(run(Model(f"= {refuse('convert units of measure')}", *map(fill, other))).answer)
+
+
+def test_a_refusal_of_what_is_like_no_worker_draws_no_others(monkeypatch):
+    monkeypatch.setattr(ReaderPolicy, "_resembles_worker", lambda *_: False)
+    model = Model(f"= {refuse('convert units of measure')}")
+    assert is_refusal(run(model).answer) and not model.seeds
+
+
 def test_refusals_of_different_needs_agree():
     refusals = (refuse("convert units of measure"), refuse("the length of a mile"))
     model = Model(fill(TO_NOTHING), fill(TO_KM), *(f"= {text}" for text in refusals), fill(TO_NOTHING))
