@@ -5,7 +5,8 @@
                                     [--home FOLDER] [--out FILE]
 
 Names are recipes in bench/data/training. `needs` and `copying` begin at the base model and see the same tasks and drawn
-pools, `needs-tiny` does with a model of 2.4 million parameters; each checkpoint is measured on cells of bench/generalization.py, so that the rows are a curve over lessons.
+pools, `needs-tiny` does with a model of 2.4 million parameters; each checkpoint is measured on cells of
+bench/generalization.py, so that the rows are a curve over lessons.
 
 The others begin at smollm2-reader and learn the pool of a harbour (SQLite, documents, a calculator; as in
 bench/foreign_pools.py) on practice tasks made for it. `plans` has their reference plans, `expert-iteration` and `grpo`
