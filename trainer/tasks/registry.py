@@ -119,6 +119,12 @@ def _open_worlds(argument: str) -> TaskSource:
     return open_worlds(argument)
 
 
+def _open_casual(argument: str) -> TaskSource:
+    from trainer.tasks.casual.families import open_casual
+
+    return open_casual(argument)
+
+
 def _make_provider(entry: EntryPoint, value: object) -> TaskProvider:
     """The row of an entry point's value."""
     name = entry.name
@@ -182,6 +188,13 @@ PROVIDERS = ExtensionTable(
             _open_gym,
             ":FAMILY",
             "reasoning_gym:basic_arithmetic",
+        ),
+        TaskProvider(
+            "casual",
+            "The four families in the words of a person: terse, chatty, with other spellings of figures and dates.",
+            _open_casual,
+            "[:FAMILY,...]",
+            "casual",
         ),
         TaskProvider(
             "worlds",

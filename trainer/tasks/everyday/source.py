@@ -54,6 +54,7 @@ class EverydaySource:
     """Everyday tasks."""
 
     name = FAMILY
+    levels = LEVELS
 
     def tasks(self, split: str, count: int, seed: int = 0, levels: tuple[int, ...] | None = None) -> list[Task]:
         """`count` tasks, four in a row on one pool. Raises UnknownTask."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from trainer.errors import TrainerError, UnknownTask, UnusableTasks
 from trainer.tasks.suite import MAX_INDEX, SPLITS, Suite, make_random
@@ -28,12 +28,24 @@ class TaskSource(Protocol):
         levels. Raises UnknownTask when there is no task like that, UnusableTasks when the source fails."""
 
 
+@runtime_checkable
+class HasLevels(Protocol):
+    """A source whose tasks have levels."""
+
+    @property
+    def levels(self) -> tuple[int, ...]: ...
+
+
 class SuiteSource:
     """Families of suites, drawn in turns: every family and level gets the same share."""
 
     def __init__(self, name: str, suites: Sequence[Suite[Any]]) -> None:
         self.name = name
         self._suites = suites
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        return _list_levels(self._suites)
 
     def tasks(self, split: str, count: int, seed: int = 0, levels: tuple[int, ...] | None = None) -> list[Task]:
         cells = [(suite, level) for level in _choose_levels(self._suites, levels) for suite in self._suites]
@@ -66,7 +78,10 @@ class TaskList:
 
 
 class MixedSource:
-    """Several sources with a share of draws each, in blocks: tasks of one source that share a pool stay together."""
+    """Several sources with a share of draws each, in blocks: tasks of one source that share a pool stay together.
+
+    A source is asked for those levels that it has; a level that none of them has is an error of each.
+    """
 
     def __init__(self, name: str, shares: Sequence[tuple[TaskSource, int]]) -> None:
         self.name = name
@@ -78,10 +93,20 @@ class MixedSource:
         blocks = -(-count // BLOCK)
         order = [turns[number % len(turns)] for number in range(blocks)]
         rows = [
-            _cut_blocks(source.tasks(split, order.count(place) * BLOCK, seed, levels) if place in order else [])
+            _cut_blocks(
+                source.tasks(split, order.count(place) * BLOCK, seed, self._narrow_levels(source, levels))
+                if place in order
+                else []
+            )
             for place, (source, _) in enumerate(self._shares)
         ]
         return [task for place in order for task in next(rows[place], ())][:count]
+
+    def _narrow_levels(self, source: TaskSource, levels: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        if levels is None or not isinstance(source, HasLevels):
+            return levels
+        others = {level for other, _ in self._shares if isinstance(other, HasLevels) for level in other.levels}
+        return tuple(level for level in levels if level in source.levels or level not in others) or levels
 
 
 class ExtensionSource:
@@ -118,13 +143,17 @@ def _cut_blocks(tasks: Sequence[Task]) -> Iterator[Sequence[Task]]:
 
 
 def _choose_levels(suites: Sequence[Suite[Any]], levels: tuple[int, ...] | None) -> list[int]:
-    there = sorted({level for suite in suites for level in suite.levels})
+    there = _list_levels(suites)
     if levels is None:
-        return there
+        return list(there)
     unknown = [level for level in levels if level not in there]
     if unknown or not levels:
         raise UnknownTask(f"the levels are {', '.join(map(str, there))}, not {unknown[0] if unknown else 'none'}")
     return list(dict.fromkeys(levels))
+
+
+def _list_levels(suites: Sequence[Suite[Any]]) -> tuple[int, ...]:
+    return tuple(sorted({level for suite in suites for level in suite.levels}))
 
 
 def check_split(split: str) -> str:

@@ -48,6 +48,8 @@ class WorldSource:
     """Tasks on generated worlds. `held_out_words` chooses the wordings of tools and queries: those that are kept for
     the test split, or those of training; None lets the split decide."""
 
+    levels = tuple(LEVEL_STEPS)
+
     def __init__(self, domains: Sequence[str], name: str = FAMILY, held_out_words: bool | None = None) -> None:
         self.name = name
         self.domains = tuple(domains)
