@@ -31,8 +31,9 @@ SHAPES: Mapping[str, re.Pattern[str]] = {
 PREFIX = re.compile(r"^(?:Bearer\s+)?(?:sk-|hf_|gh[pousr]_|github_pat_|xox[abprs]-|AIza|AKIA|glpat-)[\w-]{6,}$")
 # Names that hold "key" or "token" and are no secrets: limits, and what a model or a schema calls its fields.
 HARMLESS_NAME = re.compile(r"max_|min_|_limit$|tokens$|keyword|keys$|token_limit|_type$", re.IGNORECASE)
-# Parts whose names are those of a call's arguments; `names` says what a renamed one is called.
-OF_ARGUMENTS = {"parameters", "properties", "sample", "example", "names"}
+# Parts whose names are those of a call's arguments; `names` says what a renamed one is called, `spellings` which words
+# stand for a value ("key holder").
+OF_ARGUMENTS = {"parameters", "properties", "sample", "example", "names", "spellings"}
 PLACEHOLDER = re.compile(r"\{\w+\}")
 
 

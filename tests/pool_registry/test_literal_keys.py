@@ -51,6 +51,8 @@ def test_an_argument_that_is_called_key_holds_none_unless_it_looks_like_one():
     example = {"key": "compartment-925-north", "token": "abcdefghij1234567890"}
     assert not list(find_literal_keys({"example": example, "sample": {"auth": example}}, "config"))
     assert not list(find_literal_keys({"names": {"key": "compartment_number"}}, "config"))  # a parameter renamed
+    assert not list(find_literal_keys({"spellings": {"key holder": "key_holder"}}, "config"))  # words for a value
+    assert list(find_literal_keys({"spellings": {"holder": KEY}}, "config"))
     assert list(find_literal_keys({"example": {"key": KEY}}, "config"))
     assert list(find_literal_keys({"headers": example}, "config"))
 
