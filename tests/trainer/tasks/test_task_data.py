@@ -12,6 +12,7 @@ import yaml
 from assets import asset
 from trainer.errors import UnusableTasks
 from trainer.tasks import SUITES
+from trainer.tasks.casual.families import CASUAL_SUITES
 from trainer.tasks.task_data import FamilyData, QueryTexts, read_task_data
 from trainer.tasks.template_suite import build_templates
 
@@ -52,6 +53,7 @@ def test_every_family_has_a_file_and_every_file_is_used():
     everyday = {"everyday", "everyday_tools", "everyday_held_out"}
     assert set(files) == {
         *SUITES,
+        *(suite.name for suite in CASUAL_SUITES),
         "joined",
         "other_words",
         "pool_conditions",
