@@ -30,6 +30,7 @@ from trainer.results.rows import read_results
 from trainer.results.statistics import mean
 from trainer.tasks.practice.stored import make_missing_tasks
 from trainer.tasks.registry import open_source
+from trainer.tasks.sources.source import choose_own_levels
 from trainer.tasks.task import Task
 from trainer.tasks.task_conditions import apply_condition_to_tasks
 
@@ -327,6 +328,7 @@ def load_check_tasks(recipe: Recipe, pool: Pool, count: int) -> dict[str, list[T
     changed, renamed, _ = apply_condition_to_tasks("renamed", pool, tasks)
     sets = {"seen": tasks, "renamed": [task if task.pool else replace(task, pool=changed) for task in renamed]}
     if recipe.pools.unseen:
-        unseen = recipe.tasks.model_copy(update={"source": recipe.pools.unseen})
+        levels = choose_own_levels(open_source(recipe.pools.unseen), recipe.tasks.levels)
+        unseen = recipe.tasks.model_copy(update={"source": recipe.pools.unseen, "levels": levels})
         sets["unseen"] = load_tasks(unseen, "validation", count)[:count]
     return sets

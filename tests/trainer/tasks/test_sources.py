@@ -159,3 +159,13 @@ def test_a_mixed_source_takes_blocks_in_shares_and_a_smaller_draw_is_its_beginni
 def test_a_mixed_source_names_the_part_that_there_is_not():
     with pytest.raises(UnknownTask, match="riddles"):
         open_source("ledger + riddles")
+
+
+def test_each_of_mixed_sources_gives_tasks_of_the_levels_that_it_has():
+    mixed = open_source("worlds*2 + forge")
+    levels = {(task.ref.family, task.ref.level) for task in mixed.tasks("train", 80, levels=(1, 4))}
+    assert levels == {("worlds", 1), ("forge", 1), ("forge", 4)}
+    assert {task.ref.family for task in mixed.tasks("train", 12, levels=(4,))} == {"forge"}
+    assert len(mixed.tasks("train", 12, levels=(4,))) == 12
+    with pytest.raises(UnknownTask, match="not 7"):
+        mixed.tasks("train", 12, levels=(1, 7))

@@ -36,6 +36,12 @@ class HasLevels(Protocol):
     def levels(self) -> tuple[int, ...]: ...
 
 
+def choose_own_levels(source: TaskSource, levels: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of the levels that a source has; all of them where it has none, for it to say so."""
+    own = tuple(level for level in levels if level in source.levels) if isinstance(source, HasLevels) else levels
+    return own or levels
+
+
 class SuiteSource:
     """Families of suites, drawn in turns: every family and level gets the same share."""
 
@@ -80,7 +86,8 @@ class TaskList:
 class MixedSource:
     """Several sources with a share of draws each, in blocks: tasks of one source that share a pool stay together.
 
-    A source is asked for those levels that it has; a level that none of them has is an error of each.
+    A source is asked for those levels that it has, and not at all where it has none of them; a level that no source has
+    is an error.
     """
 
     def __init__(self, name: str, shares: Sequence[tuple[TaskSource, int]]) -> None:
@@ -88,25 +95,25 @@ class MixedSource:
         self._shares = shares
 
     def tasks(self, split: str, count: int, seed: int = 0, levels: tuple[int, ...] | None = None) -> list[Task]:
-        turns = [place for place, (_, share) in enumerate(self._shares) for _ in range(share)]
+        asked = [(source, share, self._narrow_levels(source, levels)) for source, share in self._shares]
+        if any(narrowed != () for _, _, narrowed in asked):
+            asked = [row for row in asked if row[2] != ()]  # the others have none of the levels
+        turns = [place for place, (_, share, _) in enumerate(asked) for _ in range(share)]
         make_random(f"mixed/{self.name}").shuffle(turns)
         blocks = -(-count // BLOCK)
         order = [turns[number % len(turns)] for number in range(blocks)]
         rows = [
-            _cut_blocks(
-                source.tasks(split, order.count(place) * BLOCK, seed, self._narrow_levels(source, levels))
-                if place in order
-                else []
-            )
-            for place, (source, _) in enumerate(self._shares)
+            _cut_blocks(source.tasks(split, order.count(place) * BLOCK, seed, narrowed) if place in order else [])
+            for place, (source, _, narrowed) in enumerate(asked)
         ]
         return [task for place in order for task in next(rows[place], ())][:count]
 
     def _narrow_levels(self, source: TaskSource, levels: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        """The levels to ask a source for: those that it has, and those that no source has, for it to refuse."""
         if levels is None or not isinstance(source, HasLevels):
             return levels
-        others = {level for other, _ in self._shares if isinstance(other, HasLevels) for level in other.levels}
-        return tuple(level for level in levels if level in source.levels or level not in others) or levels
+        there = {level for other, _ in self._shares if isinstance(other, HasLevels) for level in other.levels}
+        return tuple(level for level in levels if level in source.levels or level not in there)
 
 
 class ExtensionSource:
