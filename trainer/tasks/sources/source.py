@@ -95,16 +95,16 @@ class MixedSource:
         self._shares = shares
 
     def tasks(self, split: str, count: int, seed: int = 0, levels: tuple[int, ...] | None = None) -> list[Task]:
-        asked = [(source, share, self._narrow_levels(source, levels)) for source, share in self._shares]
-        if any(narrowed != () for _, _, narrowed in asked):
-            asked = [row for row in asked if row[2] != ()]  # the others have none of the levels
-        turns = [place for place, (_, share, _) in enumerate(asked) for _ in range(share)]
+        parts = [(source, share, self._narrow_levels(source, levels)) for source, share in self._shares]
+        if any(narrowed != () for _, _, narrowed in parts):
+            parts = [row for row in parts if row[2] != ()]  # the others have none of the levels
+        turns = [place for place, (_, share, _) in enumerate(parts) for _ in range(share)]
         make_random(f"mixed/{self.name}").shuffle(turns)
         blocks = -(-count // BLOCK)
         order = [turns[number % len(turns)] for number in range(blocks)]
         rows = [
             _cut_blocks(source.tasks(split, order.count(place) * BLOCK, seed, narrowed) if place in order else [])
-            for place, (source, _, narrowed) in enumerate(asked)
+            for place, (source, _, narrowed) in enumerate(parts)
         ]
         return [task for place in order for task in next(rows[place], ())][:count]
 
