@@ -113,8 +113,8 @@ def test_the_last_text_of_a_list_is_kept_for_the_test_split():
     suite = CasualForge(Forge())
     held_out = len(suite.words.queries) - 1
     random = make_random("held out")
-    assert held_out not in {suite.sums.draw("train", random) for _ in range(400)}
-    assert held_out in {suite.sums.draw("test", random) for _ in range(400)}
+    assert held_out not in {suite.sum_wordings.draw("train", random) for _ in range(400)}
+    assert held_out in {suite.sum_wordings.draw("test", random) for _ in range(400)}
 
 
 def test_families_are_named_behind_the_colon():

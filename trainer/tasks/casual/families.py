@@ -140,11 +140,11 @@ class CasualForge(CasualSuite[ForgeQuery]):
         return load_task_data(self.name, ForgeWords)
 
     @cached_property
-    def sums(self) -> Wordings[ForgeSum]:
+    def sum_wordings(self) -> Wordings[ForgeSum]:
         return Wordings([sum_words] for sum_words in self.words.queries)
 
     @cached_property
-    def lettered(self) -> Wordings[ForgeLetters]:
+    def letter_wordings(self) -> Wordings[ForgeLetters]:
         return Wordings([letter_words] for letter_words in self.words.lettered)
 
     def put(self, parameters: ForgeQuery, split: str, random: Random) -> str:
@@ -156,7 +156,7 @@ class CasualForge(CasualSuite[ForgeQuery]):
         return _shrink_letters(write(parameters, parts, split, random), random)
 
     def _write_sum(self, p: ForgeQuery, parts: list[str], split: str, random: Random) -> str:
-        words = _pick(self.sums, split, random)
+        words = _pick(self.sum_wordings, split, random)
         term = random.choice(self.words.terms)
         terms = [
             term.format(weight=weight, word=spell_number(weight), part=part)
@@ -165,7 +165,7 @@ class CasualForge(CasualSuite[ForgeQuery]):
         return words.whole.format(terms=words.between.join(terms), modulus=p.modulus)
 
     def _write_lettered(self, p: ForgeQuery, parts: list[str], split: str, random: Random) -> str:
-        words = _pick(self.lettered, split, random)
+        words = _pick(self.letter_wordings, split, random)
         marked = [words.mark.format(letter=letter) + part for letter, part in zip(LETTERS, parts, strict=False)]
         weights = [f"{weight}{letter}" for weight, letter in zip(p.weights, LETTERS, strict=False)]
         plus = random.choice((" + ", "+"))
