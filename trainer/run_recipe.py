@@ -150,6 +150,9 @@ def _evaluate(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, o
 
         configure_libraries(recipe.threads)
     settings = recipe.complete_evaluate()
+    if recipe.evaluate and recipe.evaluate.source and not recipe.evaluate.levels:  # the recipe's are of another source
+        own = choose_own_levels(open_source(settings.source), settings.levels)
+        settings = settings.model_copy(update={"levels": own})
     newest = job_folder.find_newest_checkpoint()
     names = choose_orchestrators(settings, recipe.model, job_folder)
     others = load_distractor_pools(recipe, store, [])

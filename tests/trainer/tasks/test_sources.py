@@ -10,6 +10,7 @@ import pytest
 from trainer.errors import UnknownTask, UnusableTasks
 from trainer.tasks.registry import open_source
 from trainer.tasks.sources.hub import guess_verifier
+from trainer.tasks.sources.source import choose_own_levels
 from trainer.tasks.suite import SPLITS
 
 
@@ -169,3 +170,8 @@ def test_each_of_mixed_sources_gives_tasks_of_the_levels_that_it_has():
     assert len(mixed.tasks("train", 12, levels=(4,))) == 12
     with pytest.raises(UnknownTask, match="not 7"):
         mixed.tasks("train", 12, levels=(1, 7))
+
+
+def test_a_source_is_asked_for_those_levels_that_it_has():
+    assert choose_own_levels(open_source("worlds:held_out"), (1, 3, 4)) == (1, 3)
+    assert choose_own_levels(open_source("worlds"), (4,)) == (4,)  # which it refuses, with the levels that it has
