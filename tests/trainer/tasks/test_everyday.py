@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from random import Random
 
 import pytest
 
@@ -14,9 +15,23 @@ from pool_registry.starter import starter_pool
 from pool_registry.starter.ledger import REGIONS
 from trainer.errors import UnknownTask
 from trainer.evaluation.trials import evaluate_orchestrator
-from trainer.tasks.everyday.everyday_data import HELD_OUT_TEXTS, load_everyday
+from trainer.tasks.casual.spell import spell_number
+from trainer.tasks.everyday.everyday_data import (
+    HELD_OUT_TEXTS,
+    load_dates,
+    load_ledger,
+    load_money,
+    load_places,
+    load_refusals,
+    load_sums,
+    load_units,
+)
 from trainer.tasks.everyday.questions.companies import STATUS_WORDS
 from trainer.tasks.everyday.questions.countries import FACT_UNITS, FACT_WORDS
+from trainer.tasks.everyday.questions.draw_question import draw_question
+from trainer.tasks.everyday.questions.question import EverydayQuestion
+from trainer.tasks.everyday.solve_asks import solve_asks
+from trainer.tasks.everyday.style import LARGEST_WORD, write_query
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import normalize_query
 from trainer.tasks.verifier import RefusalVerifier
@@ -34,23 +49,18 @@ PLAINEST = frozenset(
         "Convert 100 degrees Fahrenheit to Celsius",
     )
 )  # fmt: skip
-NUMBERS = ("a", "b", "c", "d", "p", "v", "n", "company")
+NUMBERS = ("a", "b", "c", "d", "p", "v", "n", "w", "h", "t", "company", "year", "before")
 FACT_TARGETS = [name for _, targets in FACT_UNITS.values() for name in targets]
 
 
 def list_patterns() -> set[str]:
     """What every text that training draws from may become, in small letters; a gap holds up to five words."""
-    texts = [
-        text
-        for bank in every_bank(load_everyday())
-        for choice in bank[:-HELD_OUT_TEXTS]
-        for text in expand_choices(choice)
-    ]
-    units = load_everyday().units
+    texts = [text for bank in every_bank() for choice in bank[:-HELD_OUT_TEXTS] for text in expand_choices(choice)]
+    units = load_units().units
     spellings = [name for group in (*units.groups, units) for unit in list_units(group) for name in unit]
     words = {"from": spellings, "to": spellings, "unit": FACT_TARGETS, "status": STATUS_WORDS, "region": REGIONS}
     words |= {"fact": [word for names in FACT_WORDS.values() for word in names], "which": ("first", "last")}
-    number = r"[$€]?-?[0-9][0-9,.]*"
+    number = rf"(?:[$€]?-?[0-9][0-9,.]*|{'|'.join(map(spell_number, range(LARGEST_WORD + 1)))})"
 
     def write_gap(match: re.Match[str]) -> str:
         if match[1] in NUMBERS:
@@ -65,12 +75,13 @@ def list_units(group) -> tuple[tuple[str, ...], ...]:
     return group.units if hasattr(group, "units") else group.temperatures
 
 
-def every_bank(data) -> list[tuple[str, ...]]:
+def every_bank() -> list[tuple[str, ...]]:
+    sums, units, dates, places, ledger = load_sums(), load_units(), load_dates(), load_places(), load_ledger()
     sections = (
-        data.sums, data.lists, data.dates, data.zones, data.distances, data.airports, data.facts, data.compared,
-        data.molecules, data.company, data.exchange, data.mixtures, data.refusals,
+        sums.sums, load_money().sums, sums.lists, dates.dates, dates.zones, places.distances, places.airports, places.facts,
+        places.compared, units.molecules, units.mixtures, ledger.company, ledger.exchange, load_refusals().refusals,
     )  # fmt: skip
-    return [bank.texts for section in sections for bank in section] + [data.units.texts, data.units.temperature_texts]
+    return [bank.texts for section in sections for bank in section] + [units.units.texts, units.units.temperature_texts]
 
 
 def draw(split: str, count: int, seed: int = 0, **rest):
@@ -160,3 +171,33 @@ def test_the_plans_of_the_questions_written_by_hand_earn_their_answers():
 
     result = asyncio.run(scored())
     assert (result.mean, result.turn_errors) == (1.0, 0)
+
+
+def test_small_numbers_before_a_word_may_be_words_and_no_others():
+    question = EverydayQuestion("{a} eggs for ${b}, {c}% off, 2 * {a}", {"a": "3", "b": "4", "c": "5"}, ())
+    queries = {write_query(question, Random(seed)).casefold() for seed in range(60)}
+    assert any("three eggs" in query for query in queries) and any("3 eggs" in query for query in queries)
+    assert not any(word in query for query in queries for word in ("four", "five"))
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_every_question_fills_all_gaps_of_its_text(split):
+    random = Random(f"gaps/{split}")
+    for _ in range(1500):
+        question = draw_question(split, random)
+        assert "{" not in question.text.format(**question.gaps)
+
+
+def test_of_two_countries_places_or_molecules_the_larger_is_named_first_where_a_text_says_so():
+    random = Random("order")
+    questions = [draw_question("train", random) for _ in range(3000)]
+    texts = [
+        text
+        for bank in (*load_places().compared, *load_places().distances, *load_units().molecules)
+        if bank.asks in ("farther", "heavier", "times_heavier") or (bank.asks == "difference" and bank.fact)
+        for choice in bank.texts
+        for text in expand_choices(choice)
+    ]
+    ordered = [question for question in questions if question.text in texts]
+    assert len(ordered) > 20
+    assert all(float(str(solve_asks(question.asks))) >= 0 for question in ordered)

@@ -1,4 +1,7 @@
-"""The words of everyday questions, and the tools that answer them (assets/tasks/everyday.yaml, everyday_tools.yaml)."""
+"""The words of everyday questions, and the tools that answer them: assets/tasks/everyday_*.yaml.
+
+trainer/tasks/wordings.py explains [a|b] and {gap}. The last two texts of every list are held out for the test split.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +56,14 @@ class FactBank(TextBank):
     fact: str
 
 
+class ComparedBank(AskBank):
+    """Ways to compare countries, or to ask for a fact in another unit. A text without {fact} says it by a verb or an
+    adjective: then `fact` is the one, and `unit` the unit."""
+
+    fact: str = ""
+    unit: str = ""
+
+
 class UnitGroup(TaskData):
     """Units of one dimension, each with its spellings, and the whole numbers that questions have of them."""
 
@@ -76,29 +87,66 @@ class RefusalBank(TaskData):
     texts: tuple[str, ...] = Field(min_length=4)
 
 
-class EverydayData(TaskData):
-    """All words of the questions."""
+class StyleWords(TaskData):
+    """What people write before and after a question."""
 
     openings: tuple[str, ...]
     endings: tuple[str, ...]
+
+
+class SumWords(TaskData):
+    """Arithmetic in words or as a formula."""
+
     sums: tuple[SumBank, ...]
     lists: tuple[ListBank, ...]
+
+
+class MoneyWords(TaskData):
+    """Sums about prices, pay and percentages."""
+
+    sums: tuple[SumBank, ...]
+
+
+class UnitWords(TaskData):
+    """Conversions, sums with a conversion in them, and molar masses."""
+
     units: UnitBank
+    mixtures: tuple[AskBank, ...]
+    molecules: tuple[AskBank, ...]
+    formulas: tuple[str, ...]
+
+
+class DateWords(TaskData):
+    """Days, business days, holidays and time zones. `named_days` are spellings by month and day, "12-25"."""
+
     dates: tuple[AskBank, ...]
     zones: tuple[AskBank, ...]
+    named_days: dict[str, tuple[str, ...]]
+    holiday_countries: dict[str, tuple[str, ...]]
+
+
+class PlaceWords(TaskData):
+    """Distances, airports and countries."""
+
     distances: tuple[AskBank, ...]
     airports: tuple[AskBank, ...]
     facts: tuple[FactBank, ...]
-    compared: tuple[AskBank, ...]
-    molecules: tuple[AskBank, ...]
+    compared: tuple[ComparedBank, ...]
+    unclear_capitals: tuple[str, ...]
+
+
+class LedgerWords(TaskData):
+    """The sales of companies, and exchange rates of a day."""
+
     company: tuple[AskBank, ...]
     exchange: tuple[AskBank, ...]
-    mixtures: tuple[AskBank, ...]
-    refusals: tuple[RefusalBank, ...]
-    formulas: tuple[str, ...]
     currencies: dict[str, tuple[str, str]]
-    holiday_countries: dict[str, tuple[str, ...]]
-    unclear_capitals: tuple[str, ...]
+
+
+class RefusalWords(TaskData):
+    """What no ordinary pool can do."""
+
+    refusals: tuple[RefusalBank, ...]
 
 
 class StarterCall(TaskData):
@@ -126,9 +174,43 @@ class ToolData(TaskData):
 
 
 @cache
-def load_everyday() -> EverydayData:
-    """The words of the questions. Raises UnusableTasks for a malformed file."""
-    return load_task_data("everyday", EverydayData)
+def load_style() -> StyleWords:
+    return load_task_data("everyday_style", StyleWords)
+
+
+@cache
+def load_sums() -> SumWords:
+    return load_task_data("everyday_sums", SumWords)
+
+
+@cache
+def load_money() -> MoneyWords:
+    return load_task_data("everyday_money", MoneyWords)
+
+
+@cache
+def load_units() -> UnitWords:
+    return load_task_data("everyday_units", UnitWords)
+
+
+@cache
+def load_dates() -> DateWords:
+    return load_task_data("everyday_dates", DateWords)
+
+
+@cache
+def load_places() -> PlaceWords:
+    return load_task_data("everyday_places", PlaceWords)
+
+
+@cache
+def load_ledger() -> LedgerWords:
+    return load_task_data("everyday_ledger", LedgerWords)
+
+
+@cache
+def load_refusals() -> RefusalWords:
+    return load_task_data("everyday_refusals", RefusalWords)
 
 
 @cache

@@ -14,7 +14,7 @@ from orchestrator.plan import Turn
 from orchestrator.reader.refusal import refuse
 from trainer.errors import UnknownTask
 from trainer.tasks.everyday.asks import expand, list_ways, make_turn
-from trainer.tasks.everyday.everyday_data import choose_texts, load_everyday, load_tools
+from trainer.tasks.everyday.everyday_data import choose_texts, load_refusals, load_tools
 from trainer.tasks.everyday.held_out import HeldOutSource
 from trainer.tasks.everyday.pools import (
     EverydayPool,
@@ -37,10 +37,10 @@ from trainer.tasks.wordings import expand_choices
 
 FAMILY = "everyday"
 HELD_OUT = "held_out"
-VERSION = 2
+VERSION = 3
 GROUP = 4  # tasks that share a pool
 LEVELS = (1, 2, 3)  # one step, two steps, more
-REFUSED_SHARE = 0.08
+REFUSED_SHARE = 0.1
 MAX_DRAWS = 400
 # Work that nothing else in an ordinary pool can stand in for: without it the right answer is a refusal.
 IRREPLACEABLE = frozenset(
@@ -163,7 +163,7 @@ class _Group:
     def _draw_refusal(self) -> tuple[str, str]:
         """A query that no ordinary pool can answer, and what it needs."""
         for _ in range(MAX_DRAWS):
-            bank = self._random.choice(load_everyday().refusals)
+            bank = self._random.choice(load_refusals().refusals)
             text = self._random.choice(expand_choices(self._random.choice(choose_texts(bank.texts, self._split))))
             gaps = {
                 "city": self._random.choice(list_cities_by_name()),

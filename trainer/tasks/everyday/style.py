@@ -1,15 +1,20 @@
-"""How people type: small letters, a slip of the finger, a word before and one after."""
+"""How people type: small letters, a slip of the finger, a small number as a word, a word before and one after."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from random import Random
 
-from trainer.tasks.everyday.everyday_data import load_everyday
+from trainer.tasks.casual.spell import spell_number
+from trainer.tasks.everyday.everyday_data import load_style
 from trainer.tasks.everyday.questions.question import EverydayQuestion
 
 _GAP = re.compile(r"(\{\w+\})")
 _WORD = re.compile(r"[a-z]{5,}")
+_LONE_GAP = re.compile(r"(?<!\S)\{(\w+)\}(?= [a-z])")  # "{a} apples", and neither "${a}" nor "{a}%" nor "3 * {a}"
+WORDS_SHARE = 0.25  # of the questions write such numbers as words
+LARGEST_WORD = 20
 
 
 def write_query(question: EverydayQuestion, random: Random) -> str:
@@ -20,16 +25,26 @@ def write_query(question: EverydayQuestion, random: Random) -> str:
         text = _write_small(text)
     elif kind < 0.28:
         text = _slip(text, random)
-    query = text.format(**question.gaps)
+    gaps = _spell_small_numbers(text, question.gaps) if random.random() < WORDS_SHARE else question.gaps
+    query = text.format(**gaps)
     if question.small_letters and random.random() < 0.08:
         query = query.lower()
     if random.random() < 0.2:
         query = query.rstrip(".?")
     if random.random() < 0.08:
-        query = random.choice(load_everyday().openings) + query
+        query = random.choice(load_style().openings) + query
     if random.random() < 0.06 and query[-1] not in ".?":
-        query += random.choice(load_everyday().endings)
+        query += random.choice(load_style().endings)
     return query
+
+
+def _spell_small_numbers(text: str, gaps: Mapping[str, str]) -> dict[str, str]:
+    """The gaps, small numbers before a word as words: "three apples"."""
+    lone = set(_LONE_GAP.findall(text))
+    return {
+        gap: spell_number(int(value)) if gap in lone and value.isdigit() and int(value) <= LARGEST_WORD else value
+        for gap, value in gaps.items()
+    }
 
 
 def _write_small(text: str) -> str:

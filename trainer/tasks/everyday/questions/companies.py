@@ -8,7 +8,7 @@ from random import Random
 from pool_registry.starter.ledger import COMPANIES, REGIONS
 from pool_registry.workers.calendar import quarter
 from trainer.tasks.everyday.asks import Ask, evaluate
-from trainer.tasks.everyday.everyday_data import load_everyday
+from trainer.tasks.everyday.everyday_data import load_ledger
 from trainer.tasks.everyday.questions.dates import MONTHS, draw_day, write_day
 from trainer.tasks.everyday.questions.question import EverydayQuestion, choose_bank, choose_text
 from trainer.tasks.everyday.solve_asks import select_revenue
@@ -18,17 +18,23 @@ STATUS_WORDS = ("paid", "open", "returned")
 
 def draw_company(split: str, random: Random) -> EverydayQuestion:
     """The sales of a company in a span of time."""
-    bank = choose_bank(load_everyday().company, random)
+    bank = choose_bank(load_ledger().company, random)
     company, region = random.choice(COMPANIES[split]), random.choice(REGIONS)
-    status = random.choice(STATUS_WORDS) if bank.asks == "revenue" else "paid"
+    status = random.choice(STATUS_WORDS) if bank.asks == "revenue" else random.choice(("paid", "paid", *STATUS_WORDS))
     span, start, end = _draw_span(random)
     percent = random.randint(2, 60)
-    select = Ask("select", {"query": select_revenue(str(company), status, start, end)})
-    revenue = Ask("revenue", {"company": str(company), "status": status, "start": start, "end": end}, (select,))
+    other = random.choice([number for number in COMPANIES[split] if number != company])
+    before, year = random.choice(((2022, 2023), (2023, 2024)))
+    revenue = _ask_revenue(company, status, start, end)
+    other_revenue = _ask_revenue(other, status, start, end)
+    years = tuple(_ask_revenue(company, status, f"{number}-01-01", f"{number}-12-31") for number in (year, before))
     where = f"from sales where company_id = {company} and placed between '{start}' and '{end}'"
     asks: dict[str, tuple[Ask, ...]] = {
         "revenue": (revenue,),
         "region_revenue": (Ask("select", {"query": select_revenue(str(company), status, start, end, region)}),),
+        "two_companies": (revenue, other_revenue, evaluate("$1 + $2")),
+        "company_gap": (revenue, other_revenue, evaluate("$1 - $2")),
+        "change": (*years, evaluate("$1 - $2")),
         "orders": (Ask("select", {"query": f"select count(*) {where}"}),),
         "best_region": (
             Ask("select", {"query": f"select region {where} group by region order by sum(revenue) desc limit 1"}),
@@ -38,8 +44,16 @@ def draw_company(split: str, random: Random) -> EverydayQuestion:
             Ask("percent_of", {"percent": percent, "whole": "$1"}, (evaluate(f"$1 * {percent} / 100"),)),
         ),
     }
-    gaps = {"company": str(company), "region": region, "status": status, "span": span, "n": str(percent)}
+    gaps = {
+        "company": str(company), "other": str(other), "region": region, "status": status, "span": span,
+        "n": str(percent), "year": str(year), "before": str(before),
+    }  # fmt: skip
     return EverydayQuestion(choose_text(bank.texts, split, random), gaps, asks[bank.asks], True)
+
+
+def _ask_revenue(company: int, status: str, start: str, end: str) -> Ask:
+    select = Ask("select", {"query": select_revenue(str(company), status, start, end)})
+    return Ask("revenue", {"company": str(company), "status": status, "start": start, "end": end}, (select,))
 
 
 def _draw_span(random: Random) -> tuple[str, str, str]:
@@ -60,10 +74,10 @@ def _draw_span(random: Random) -> tuple[str, str, str]:
 
 def draw_exchange(split: str, random: Random) -> EverydayQuestion:
     """An exchange rate of a day, or an amount by it."""
-    bank = choose_bank(load_everyday().exchange, random)
+    bank = choose_bank(load_ledger().exchange, random)
     day = draw_day(random, 2022, 2024)
-    currency = random.choice(sorted(load_everyday().currencies))
-    name, plural = load_everyday().currencies[currency]
+    currency = random.choice(sorted(load_ledger().currencies))
+    name, plural = load_ledger().currencies[currency]
     number = random.choice((random.randint(2, 99), 10 * random.randint(5, 90), 100 * random.randint(5, 90)))
     rate = Ask("rate", {"day": day.isoformat(), "currency": currency})
     asks = {

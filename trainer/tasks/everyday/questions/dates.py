@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import date, timedelta
 from random import Random
 
-from trainer.tasks.everyday.asks import Ask
-from trainer.tasks.everyday.everyday_data import load_everyday
+from trainer.tasks.everyday.asks import Ask, evaluate
+from trainer.tasks.everyday.everyday_data import load_dates
 from trainer.tasks.everyday.questions.question import EverydayQuestion, choose_bank, choose_text
 from trainer.tasks.everyday.solve_asks import run_work
 
@@ -14,18 +14,19 @@ MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 )  # fmt: skip
+NAMED_SHARE = 0.06  # of drawn days: Christmas Eve, Halloween
 
 
 def draw_dates(split: str, random: Random) -> EverydayQuestion:
     """Days between two dates, a day before or after one, its weekday, business days or holidays."""
-    bank = choose_bank(load_everyday().dates, random)
+    bank = choose_bank(load_dates().dates, random)
     start = draw_day(random)
     days = random.choice((random.randint(1, 30), random.randint(5, 400), 7 * random.randint(1, 20)))
     if bank.asks == "business_days":
         days = random.randint(5, 60)
     end = start + timedelta(days=days)
-    code = random.choice(sorted(load_everyday().holiday_countries))
-    country = random.choice((*load_everyday().holiday_countries[code], code))
+    code = random.choice(sorted(load_dates().holiday_countries))
+    country = random.choice((*load_dates().holiday_countries[code], code))
     weeks = random.randint(2, 12)
     period = _draw_period(random)
     which = random.choice(("first", "last"))
@@ -43,6 +44,8 @@ def draw_dates(split: str, random: Random) -> EverydayQuestion:
         "day_before": (_go_back(day, 1),),
         "weekday": (Ask("weekday", {"date": day}),),
         "weekday_after": (Ask("add_days", {"date": day, "days": days}), Ask("weekday", {"date": "$1"})),
+        "weekday_before": (_go_back(day, days), Ask("weekday", {"date": "$1"})),
+        "hours_between": (Ask("days_between", {"start": day, "end": end.isoformat()}), evaluate("$1 * 24")),
         "business_days": (Ask("business_days", {"start": day, "end": end.isoformat(), "country": code}),),
         "edge_business_day": (Ask("edge_business_day", {"which": which, "period": period, "country": code}),),
         "next_business_day": (Ask("next_business_day", {"date": day, "country": code}),),
@@ -59,23 +62,39 @@ def draw_dates(split: str, random: Random) -> EverydayQuestion:
 
 
 def draw_day(random: Random, first: int = 2020, last: int = 2030) -> date:
-    """A day of the years from `first` to `last`."""
+    """A day of the years from `first` to `last`; now and then one that has a name."""
+    if random.random() < NAMED_SHARE:
+        month, day = map(int, random.choice(sorted(load_dates().named_days)).split("-"))
+        return date(random.randint(first, last), month, day)
     return date(first, 1, 1) + timedelta(days=random.randrange(366 * (last - first + 1) - 8))
 
 
 def write_day(day: date, random: Random) -> str:
     """A date as people write it."""
+    names = load_dates().named_days.get(f"{day:%m-%d}", ())
+    if names and random.random() < 0.7:
+        return f"{random.choice(names)} {day.year}"
     month = MONTHS[day.month - 1]
+    short = month[:3]
+    ordinal = _write_ordinal(day.day)
     return random.choices(
         (
             day.isoformat(),
             f"{month} {day.day}, {day.year}",
             f"{day.day} {month} {day.year}",
-            f"{month[:3]} {day.day}, {day.year}",
-            f"{day.day} {month[:3]} {day.year}",
+            f"{short} {day.day}, {day.year}",
+            f"{day.day} {short} {day.year}",
+            f"the {ordinal} of {month} {day.year}",
+            f"{month} {ordinal}, {day.year}",
+            f"{ordinal} {short} {day.year}",
         ),
-        (10, 4, 4, 1, 1),
+        (12, 4, 4, 1, 1, 1, 1, 1),
     )[0]
+
+
+def _write_ordinal(number: int) -> str:
+    ending = "th" if 10 < number < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def _go_back(day: str, days: int) -> Ask:

@@ -10,14 +10,15 @@ from random import Random
 from assets import asset
 from pool_registry.starter.workers.airports import airports, fold_place, list_cities
 from trainer.tasks.everyday.asks import Ask, convert_units, evaluate
-from trainer.tasks.everyday.everyday_data import load_everyday
+from trainer.tasks.everyday.everyday_data import load_dates, load_places
 from trainer.tasks.everyday.questions.dates import write_day
 from trainer.tasks.everyday.questions.question import EverydayQuestion, choose_bank, choose_text
+from trainer.tasks.everyday.solve_asks import run_work
 
 
 def draw_zones(split: str, random: Random) -> EverydayQuestion:
     """The time in another place, at a given moment or on arrival there."""
-    bank = choose_bank(load_everyday().zones, random)
+    bank = choose_bank(load_dates().zones, random)
     place, other = _draw_places(2, random)
     moment = datetime(2024, 1, 1) + timedelta(minutes=15 * random.randrange(96 * 365 * 4))
     hours = random.randint(2, 15)
@@ -34,8 +35,11 @@ def draw_zones(split: str, random: Random) -> EverydayQuestion:
 
 def draw_distances(split: str, random: Random) -> EverydayQuestion:
     """The distance between places, there and back or by way of a third, or the hours of a flight."""
-    bank = choose_bank(load_everyday().distances, random)
+    bank = choose_bank(load_places().distances, random)
     origin, destination, via = _draw_places(3, random)
+    if bank.asks == "farther":
+        via, destination = sorted((via, destination), key=lambda place: _measure(origin, place))
+    trips = random.randint(2, 12)
     number = 10 * random.randint(60, 95)
     unit = random.choice(("miles", "miles", "miles", "nautical miles"))
     route = Ask("distance", {"origin": origin, "destination": destination})
@@ -53,14 +57,23 @@ def draw_distances(split: str, random: Random) -> EverydayQuestion:
             Ask("distance", {"origin": via, "destination": destination}),
             evaluate("$1 + $2"),
         ),
+        "farther": (route, Ask("distance", {"origin": origin, "destination": via}), evaluate("$1 - $2")),
+        "trips": (route, evaluate(f"$1 * {trips}")),
     }
-    gaps = {"origin": origin, "destination": destination, "via": via, "n": str(number), "unit": unit}
+    gaps = {
+        "origin": origin, "destination": destination, "via": via, "n": str(number), "unit": unit, "t": str(trips),
+    }  # fmt: skip
     return EverydayQuestion(choose_text(bank.texts, split, random), gaps, asks[bank.asks], True)
+
+
+def _measure(origin: str, destination: str) -> float:
+    """The distance in kilometres."""
+    return float(str(run_work("distance", {"origin": origin, "destination": destination})))
 
 
 def draw_airport(split: str, random: Random) -> EverydayQuestion:
     """A fact about an airport, or the code of a city's airport."""
-    bank = choose_bank(load_everyday().airports, random)
+    bank = choose_bank(load_places().airports, random)
     code, city = random.choice(_list_codes()), random.choice(list_cities_by_name())
     place = city if bank.asks == "airport code" else code
     ask = Ask("airport_fact", {"place": place, "fact": bank.asks})

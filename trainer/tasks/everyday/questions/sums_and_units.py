@@ -6,8 +6,9 @@ from random import Random
 
 from pool_registry.actions import JsonValue
 from trainer.tasks.everyday.asks import Ask, convert_units, evaluate
-from trainer.tasks.everyday.everyday_data import load_everyday
+from trainer.tasks.everyday.everyday_data import load_money, load_sums, load_units
 from trainer.tasks.everyday.questions.question import EverydayQuestion, choose_bank, choose_text
+from trainer.tasks.everyday.solve_asks import run_work
 
 _OPERATIONS = {
     "product": "multiply", "sum_of_two": "add", "difference": "subtract", "quotient": "divide", "boxes": "multiply",
@@ -17,7 +18,7 @@ _OPERATIONS = {
 
 def draw_sum(split: str, random: Random) -> EverydayQuestion:
     """A sum of one or several steps, in words or as a formula."""
-    bank = choose_bank(load_everyday().sums, random)
+    bank = choose_bank((*load_sums().sums, *load_money().sums), random)
     gaps = {gap: _draw_figure(span, random) for gap, span in bank.gaps.items()}
     ask = evaluate(bank.expression.format(**gaps))
     if bank.tool is not None:
@@ -36,7 +37,7 @@ def draw_sum(split: str, random: Random) -> EverydayQuestion:
 
 def draw_list(split: str, random: Random) -> EverydayQuestion:
     """The sum or the mean of a list of numbers."""
-    bank = choose_bank(load_everyday().lists, random)
+    bank = choose_bank(load_sums().lists, random)
     top = random.choice((20, 100, 1000))
     figures = [str(random.randint(1, top)) for _ in range(random.randint(3, 6))]
     if random.random() < 0.2:
@@ -51,34 +52,49 @@ def draw_list(split: str, random: Random) -> EverydayQuestion:
 
 def draw_units(split: str, random: Random) -> EverydayQuestion:
     """A measure in another unit."""
-    group = random.choice(load_everyday().units.groups)
+    group = random.choice(load_units().units.groups)
     source, target = (random.choice(unit) for unit in random.sample(group.units, 2))
     low, high = group.range
     value = str(random.randint(low, random.choice((high, max(low + 9, high // 10)))))
     if random.random() < 0.2:
         value += random.choice((".5", ".25", ".2"))
-    text = choose_text(load_everyday().units.texts, split, random)
+    text = choose_text(load_units().units.texts, split, random)
     ask = convert_units(_parse_figure(value), source, target)
     return EverydayQuestion(text, {"v": _group_digits(value, random), "from": source, "to": target}, (ask,))
 
 
 def draw_temperature(split: str, random: Random) -> EverydayQuestion:
     """A temperature on another scale."""
-    source, target = (random.choice(unit) for unit in random.sample(load_everyday().units.temperatures, 2))
+    source, target = (random.choice(unit) for unit in random.sample(load_units().units.temperatures, 2))
     value = random.randint(0 if source.startswith("K") else -40, 400)
-    text = choose_text(load_everyday().units.temperature_texts, split, random)
+    text = choose_text(load_units().units.temperature_texts, split, random)
     ask = convert_units(value, source, target)
     return EverydayQuestion(text, {"v": str(value), "from": source, "to": target}, (ask,))
 
 
 def draw_molecule(split: str, random: Random) -> EverydayQuestion:
     """The mass of a molecule, or of an amount of it."""
-    bank = choose_bank(load_everyday().molecules, random)
-    formula = random.choice(load_everyday().formulas)
+    bank = choose_bank(load_units().molecules, random)
+    formula, other = sorted(random.sample(load_units().formulas, 2), key=_weigh, reverse=True)
+    if bank.asks not in ("heavier", "times_heavier"):
+        formula = random.choice((formula, other))
     number = random.choice((str(random.randint(2, 90)), f"{random.uniform(0.1, 20):.1f}"))
     mass = Ask("molar_mass", {"formula": formula})
-    asks = {"mass": (mass,), "moles": (mass, evaluate(f"$1 * {number}")), "grams": (mass, evaluate(f"{number} / $1"))}
-    return EverydayQuestion(choose_text(bank.texts, split, random), {"formula": formula, "n": number}, asks[bank.asks])
+    masses = (mass, Ask("molar_mass", {"formula": other}))
+    asks: dict[str, tuple[Ask, ...]] = {
+        "mass": (mass,),
+        "moles": (mass, evaluate(f"$1 * {number}")),
+        "grams": (mass, evaluate(f"{number} / $1")),
+        "heavier": (*masses, evaluate("$1 - $2")),
+        "times_heavier": (*masses, evaluate("$1 / $2")),
+    }
+    gaps = {"formula": formula, "other": other, "n": number}
+    return EverydayQuestion(choose_text(bank.texts, split, random), gaps, asks[bank.asks])
+
+
+def _weigh(formula: str) -> float:
+    """The molar mass."""
+    return float(str(run_work("molar_mass", {"formula": formula})))
 
 
 def _draw_figure(span: tuple[int, ...], random: Random) -> str:
