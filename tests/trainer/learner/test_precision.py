@@ -33,6 +33,22 @@ def test_what_learns_is_float32_and_bfloat16_is_what_computes(lora, tmp_path):
     assert not build_trainer_arguments(single, OptimizerSettings(), 1, tmp_path)["bf16"]
 
 
+@pytest.mark.parametrize(
+    ("device", "has_amx", "warned"), [("cpu", False, True), ("cpu", True, False), ("cuda", False, False)]
+)
+def test_bfloat16_on_a_processor_without_matrix_units_says_that_float32_is_faster(
+    device, has_amx, warned, monkeypatch, caplog
+):
+    import torch
+
+    from trainer.learner.load_and_save import warn_of_slow_bfloat16
+
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_amx)
+    warn_of_slow_bfloat16(device)
+    assert ("model.precision: float32" in caplog.text) is warned
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list_training_presets())
 def test_a_preset_moves_its_weights_as_in_float32(name, tmp_path, monkeypatch):

@@ -78,8 +78,9 @@ def list_units(group) -> tuple[tuple[str, ...], ...]:
 def every_bank() -> list[tuple[str, ...]]:
     sums, units, dates, places, ledger = load_sums(), load_units(), load_dates(), load_places(), load_ledger()
     sections = (
-        sums.sums, load_money().sums, sums.lists, dates.dates, dates.zones, places.distances, places.airports, places.facts,
-        places.compared, units.molecules, units.mixtures, ledger.company, ledger.exchange, load_refusals().refusals,
+        sums.sums, sums.lists, load_money().sums, dates.dates, dates.zones, places.distances, places.airports,
+        places.facts, places.compared, units.molecules, units.mixtures, ledger.company, ledger.exchange,
+        load_refusals().refusals,
     )  # fmt: skip
     return [bank.texts for section in sections for bank in section] + [units.units.texts, units.units.temperature_texts]
 
