@@ -5,7 +5,8 @@
 `sft`: CPU milliseconds of one thread, and wall milliseconds, for each token of the demonstrations in a step of SFT
 with an adapter on SmolLM2-135M. 8 rows: two listings of workers (180 tokens), below each 4 conversations (150 tokens,
 70 of them learnt). With TRL's SFTTrainer in float32 (`trl`), with logits for learnt tokens only and bfloat16 autocast
-(`autocast`), and as the SFT stage trains with `precision: bfloat16` (`stage`), in one process. `bound` is what the
+(`autocast`), and as the SFT stage trains with `precision: bfloat16` (`stage`) and with `float32` (`stage_float32`), in
+one process. `bound` is what the
 frozen layers' products alone cost at the rate of a bfloat16 product measured beside each step: forward and the
 gradient of the input, once for every row token; `packed_bound` counts each shared token once.
 `grpo`: seconds of the learning part of a step (no episodes are sampled) over 32 episodes of unlike lengths, with TRL's
@@ -37,7 +38,7 @@ from typing import Any
 
 SPINS = (1_000, 10_000, 300_000)
 EPISODES, GROUP, STEPS, ROUNDS, PASSES = 32, 8, 4, 2, 8
-SFT_ARMS = ("trl", "autocast", "stage")
+SFT_ARMS = ("trl", "autocast", "stage", "stage_float32")
 FROZEN_PRODUCTS = 424e6  # operations a token: 2 for each of 106 million weights outside the embedding, both ways
 
 
@@ -64,7 +65,7 @@ def format_report(report: dict[str, Any]) -> str:
     lines = []
     if "sft" in report:
         lines += [
-            f"SFT {name:>8}: {row['cpu_ms']:.2f} CPU-ms a token, {row['wall_ms']:.2f} wall, ratio {row['ratio']:.2f}"
+            f"SFT {name:>13}: {row['cpu_ms']:.2f} CPU-ms a token, {row['wall_ms']:.2f} wall, ratio {row['ratio']:.2f}"
             for name, row in report["sft"]["arms"].items()
         ]
         lines.append(
@@ -87,7 +88,7 @@ def format_report(report: dict[str, Any]) -> str:
 
 
 def sft() -> dict[str, Any]:
-    """The three trainers in turns, a step to warm up and one to measure, and the bound beside each."""
+    """The trainers in turns, a step to warm up and one to measure, and the bound beside each."""
     import torch
 
     from trainer.learner.load_and_save import configure_libraries
@@ -177,7 +178,7 @@ def sft_step(name: str, rows: list[dict[str, list[int]]]) -> tuple[float, float]
 
         on_step_end = on_step_begin
 
-    kind = {"trl": SFTTrainer, "autocast": LabelledOnly, "stage": CpuSftTrainer}[name]
+    kind = {"trl": SFTTrainer, "autocast": LabelledOnly, "stage": CpuSftTrainer}.get(name, CpuSftTrainer)
     precision = "bfloat16" if name == "stage" else "float32"
     learner = load_learner(ModelSettings(base="starter:smollm2", precision=precision, lora=LoraSettings()), 0)
     clock = Clock()

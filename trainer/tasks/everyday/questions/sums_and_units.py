@@ -101,7 +101,8 @@ def _draw_figure(span: tuple[int, ...], random: Random) -> str:
     low, high, *decimals = span
     if decimals:
         return f"{random.uniform(low, high):.{random.choice((0, decimals[0]))}f}"
-    return str(random.randint(low, random.choice((high, max(low, high // 10))) if high > 99 else high))
+    small = high // 10  # half of the figures of a wide range are small
+    return str(random.randint(low, random.choice((high, small)) if high > 99 and small > low else high))
 
 
 def _parse_figure(figure: str) -> JsonValue:
