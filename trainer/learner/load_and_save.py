@@ -119,14 +119,14 @@ def load_learner(settings: ModelSettings, seed: int, start: Path | None = None, 
 
 def warn_of_slow_bfloat16(device: str) -> None:
     """Say so in the log where bfloat16 costs time. Of x86 processors only those with matrix units for it (AMX) multiply
-    it faster than float32: with vector units for it alone (avx512_bf16) a step of SFT took 2.3 times as long.
+    it faster than float32: with vector units for it alone (avx512_bf16) a product took 1.9 times as long.
     """
     import torch
 
     if device == "cpu" and platform.machine() == "x86_64" and not torch.cpu._is_amx_tile_supported():  # noqa: SLF001
         log.warning(
-            "this processor multiplies float32 faster than bfloat16: with model.precision: float32 a step takes about "
-            "half as long, and the frozen weights twice the memory"
+            "this processor multiplies float32 faster than bfloat16: model.precision: float32 makes a step shorter and "
+            "takes twice the memory for the frozen weights"
         )
 
 
