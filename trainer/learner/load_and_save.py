@@ -119,7 +119,7 @@ def load_learner(settings: ModelSettings, seed: int, start: Path | None = None, 
 
 def warn_of_slow_bfloat16(device: str) -> None:
     """Say so in the log where bfloat16 costs time. Of x86 processors only those with matrix units for it (AMX) multiply
-    it faster than float32: with vector units for it alone (avx512_bf16) a product took 1.9 times as long.
+    it faster than float32; with vector units for it alone (avx512_bf16) large products take longer.
     """
     import torch
 
