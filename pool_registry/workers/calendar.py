@@ -1,6 +1,6 @@
 """Kind `calendar`: business days, public holidays and spans of days, by a small grammar over the `holidays` package.
 
-A business day is Monday to Friday and no public holiday. Dates are ISO, countries ISO alpha-2.
+A business day is Monday to Friday and no public holiday. Dates are ISO or in English words, countries ISO alpha-2.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ MONTHS = {
 MAX_CHARS = 200
 MAX_SPAN_DAYS = 36_600
 MAX_HOLIDAY_GAP = 731
-_DAY = r"(\d{4}-\d{2}-\d{2})(?:[ t]\d{1,2}:\d{2})?"  # a time of day changes nothing
+_DAY = (  # 2024-03-01, 1 March 2024, the 1st of March 2024, March 1st, 2024; a time of day changes nothing
+    r"(\d{4}-\d{2}-\d{2}|(?:the )?\d{1,2}(?:st|nd|rd|th)?(?: of)? [a-z]{3,9},? \d{4}"
+    r"|[a-z]{3,9} \d{1,2}(?:st|nd|rd|th)?,? \d{4})(?:[ t]\d{1,2}:\d{2})?"
+)
 _SPAN = "days?|weeks?|months?|years?"
 _IN = r" in (?:the )?([a-z]{2})"
 
@@ -171,8 +174,8 @@ def _between(first: str, last: str, country: str) -> int:
 _HANDLERS: tuple[tuple[re.Pattern[str], Callable[..., str | int | float]], ...] = (
     (re.compile(rf"(?:the )?(first|last) business day (?:of|in) (?:q([1-4])|([a-z]+)) (?:of )?(\d{{4}}){_IN}"), _edge),
     (re.compile(rf"(?:the )?(?:next|first) business day after {_DAY}{_IN}"), _after),
-    (re.compile(rf"is {_DAY} an? (?:public |bank )?holiday{_IN}"), _is_holiday),
-    (re.compile(rf"is {_DAY} a business day{_IN}"), _is_business_day),
+    (re.compile(rf"(?:is )?{_DAY} (?:is )?an? (?:public |bank )?holiday{_IN}"), _is_holiday),
+    (re.compile(rf"(?:is )?{_DAY} (?:is )?a business day{_IN}"), _is_business_day),
     (re.compile(rf"(?:number of )?business days (?:from|between) {_DAY} (?:to|and) {_DAY}{_IN}"), _between),
     (re.compile(rf"(?:the )?next (?:public |bank )?holiday (?:after|from) {_DAY}{_IN}"), _next_holiday),
     (re.compile(rf"(?:number of )?({_SPAN}) (?:from|between) {_DAY} (?:to|and|until) {_DAY}"), _count),
@@ -206,12 +209,21 @@ def _month_end(year: int, month: int) -> date:
 
 def _date(text: str) -> date:
     try:
-        day = date.fromisoformat(text)
+        day = date.fromisoformat(text) if text[4:5] == "-" else _read_words(text)
     except ValueError as error:
         raise BadCall(f"{text!r} is no date: {error}; write it as 2024-03-01") from error
     if not 1900 <= day.year <= 2100:
         raise BadCall("the year must lie between 1900 and 2100")
     return day
+
+
+def _read_words(text: str) -> date:
+    """Read a date with an English month, as _DAY has it. Raises ValueError."""
+    months = [MONTHS[word] for word in re.findall("[a-z]+", text) if word in MONTHS]
+    day, year = sorted(int(number) for number in re.findall(r"\d+", text))
+    if not months:
+        raise ValueError("it names no month")
+    return date(year, months[0], day)
 
 
 def _country(code: str) -> str:

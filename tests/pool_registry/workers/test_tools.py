@@ -98,6 +98,10 @@ def test_units_convert_and_name_what_is_unknown():
         ("next business day after 2024-12-24 in DE", "2024-12-27"),
         ("is 2025-04-21 a public holiday in BR?", "yes"),
         ("is 2025-04-22 a public holiday in BR", "no"),
+        ("2025-12-25 is a public holiday in DE", "yes"),
+        ("is the 25th of December 2025 a bank holiday in DE", "yes"),
+        ("days from 1 March 2024 to March 8th, 2024", 7),
+        ("weekday of 11 Nov 1918", "Monday"),
         ("business days from 2024-03-01 to 2024-03-15 in PT", 11),
     ],
 )
