@@ -13,9 +13,11 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import check_pool
 from pool_registry.starter import starter_pool
 from pool_registry.starter.ledger import REGIONS
+from pool_registry.workers import calendar
 from trainer.errors import UnknownTask
 from trainer.evaluation.trials import evaluate_orchestrator
 from trainer.tasks.casual.spell import spell_number
+from trainer.tasks.everyday.asks import ToolUse, add_days, make_turn, subtract_days
 from trainer.tasks.everyday.everyday_data import (
     HELD_OUT_TEXTS,
     load_dates,
@@ -24,6 +26,7 @@ from trainer.tasks.everyday.everyday_data import (
     load_places,
     load_refusals,
     load_sums,
+    load_tools,
     load_units,
 )
 from trainer.tasks.everyday.questions.companies import STATUS_WORDS
@@ -172,6 +175,24 @@ def test_the_plans_of_the_questions_written_by_hand_earn_their_answers():
 
     result = asyncio.run(scored())
     assert (result.mean, result.turn_errors) == (1.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("ask", "request_text", "days"),
+    [
+        (add_days("2024-03-01", 2, "weeks"), "2024-03-01 plus 2 weeks", 14),
+        (subtract_days("2024-03-15", 2, "weeks"), "2024-03-15 minus 2 weeks", 14),
+        (add_days("2024-03-01", 3), "2024-03-01 plus 3 days", 3),
+    ],
+)
+def test_a_tool_that_reads_spans_gets_them_in_the_words_of_the_question(ask, request_text, days):
+    in_words = {
+        name: ToolUse("calendar", tool.starter.arguments) for name, tool in load_tools().items() if tool.starter
+    }
+    in_days = {ask.work: ToolUse("shift", {"date": "{date}", "days": "{days}"})}
+    assert make_turn([ask], in_words).steps[0].arguments == {"request": request_text}
+    assert make_turn([ask], in_days).steps[0].arguments["days"] == days
+    assert calendar.answer(request_text) == solve_asks((ask,))
 
 
 def test_small_numbers_before_a_word_may_be_words_and_no_others():

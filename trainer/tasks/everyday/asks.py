@@ -14,10 +14,13 @@ from pool_registry.actions import JsonValue
 from trainer.tasks.everyday.everyday_data import load_tools
 from trainer.tasks.everyday.worker import FACTS, TEXT_FACTS
 
+DAYS = {"days": 1, "weeks": 7}
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A piece of work with its parts. `instead` does the same by other work; in it, `$-1` is the ask before."""
+    """A piece of work with its parts, of which some say the same in two ways, for tools of two kinds. `instead` does
+    the same by other work; in it, `$-1` is the ask before."""
 
     work: str
     parts: Mapping[str, JsonValue]
@@ -52,6 +55,18 @@ def convert_units(value: JsonValue, source: str, target: str) -> Ask:
     """A conversion."""
     text = Ask("convert_text", {"text": f"{value} {source} to {target}"})
     return Ask("convert", {"value": value, "from_unit": source, "to_unit": target}, (text,))
+
+
+def add_days(day: str, number: int, unit: str = "days") -> Ask:
+    """The date so many days or weeks after another. A tool that takes a span in words gets the question's own."""
+    return Ask("add_days", {"date": day, "days": number * DAYS[unit], "span": f"{number} {unit}"})
+
+
+def subtract_days(day: str, number: int, unit: str = "days") -> Ask:
+    """The date so many days or weeks before another."""
+    days = number * DAYS[unit]
+    instead = (Ask("add_days", {"date": day, "days": -days}),)
+    return Ask("subtract_days", {"date": day, "days": days, "span": f"{number} {unit}"}, instead)
 
 
 def expand(asks: Sequence[Ask], works: Collection[str]) -> list[Ask] | None:

@@ -54,8 +54,9 @@ def make_verifier(value: JsonValue) -> Verifier:
 
 def run_work(work: str, parts: Mapping[str, JsonValue]) -> JsonValue:
     """What one piece of work gives. Raises BadCall or WorkerFault."""
-    schema = {"properties": OPERATIONS[work].parts}
-    return run_operation(work, fit_arguments(parts, schema))
+    operation = OPERATIONS[work]
+    known = {part: value for part, value in parts.items() if part in operation.parts}
+    return run_operation(work, fit_arguments(known, {"properties": operation.parts}))
 
 
 def _solve_fact(work: str, parts: Mapping[str, JsonValue]) -> JsonValue:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from random import Random
 
-from trainer.tasks.everyday.asks import Ask, evaluate
+from trainer.tasks.everyday.asks import Ask, add_days, evaluate, subtract_days
 from trainer.tasks.everyday.everyday_data import load_dates
 from trainer.tasks.everyday.questions.question import EverydayQuestion, choose_bank, choose_text
 from trainer.tasks.everyday.solve_asks import run_work
@@ -36,15 +36,15 @@ def draw_dates(split: str, random: Random) -> EverydayQuestion:
         start = date.fromisoformat(day)
     asks: dict[str, tuple[Ask, ...]] = {
         "days_between": (Ask("days_between", {"start": day, "end": end.isoformat()}),),
-        "add_days": (Ask("add_days", {"date": day, "days": days}),),
-        "subtract_days": (_go_back(day, days),),
-        "add_weeks": (Ask("add_days", {"date": day, "days": 7 * weeks}),),
-        "subtract_weeks": (_go_back(day, 7 * weeks),),
-        "next_day": (Ask("add_days", {"date": day, "days": 1}),),
-        "day_before": (_go_back(day, 1),),
+        "add_days": (add_days(day, days),),
+        "subtract_days": (subtract_days(day, days),),
+        "add_weeks": (add_days(day, weeks, "weeks"),),
+        "subtract_weeks": (subtract_days(day, weeks, "weeks"),),
+        "next_day": (add_days(day, 1),),
+        "day_before": (subtract_days(day, 1),),
         "weekday": (Ask("weekday", {"date": day}),),
-        "weekday_after": (Ask("add_days", {"date": day, "days": days}), Ask("weekday", {"date": "$1"})),
-        "weekday_before": (_go_back(day, days), Ask("weekday", {"date": "$1"})),
+        "weekday_after": (add_days(day, days), Ask("weekday", {"date": "$1"})),
+        "weekday_before": (subtract_days(day, days), Ask("weekday", {"date": "$1"})),
         "hours_between": (Ask("days_between", {"start": day, "end": end.isoformat()}), evaluate("$1 * 24")),
         "business_days": (Ask("business_days", {"start": day, "end": end.isoformat(), "country": code}),),
         "edge_business_day": (Ask("edge_business_day", {"which": which, "period": period, "country": code}),),
@@ -95,11 +95,6 @@ def write_day(day: date, random: Random) -> str:
 def _write_ordinal(number: int) -> str:
     ending = "th" if 10 < number < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
-
-
-def _go_back(day: str, days: int) -> Ask:
-    """The date so many days before."""
-    return Ask("subtract_days", {"date": day, "days": days}, (Ask("add_days", {"date": day, "days": -days}),))
 
 
 def _draw_period(random: Random) -> str:

@@ -22,7 +22,7 @@ from trainer.tasks.everyday.questions.sums_and_units import (
 Draw = Callable[[str, Random], EverydayQuestion]
 
 _DRAWS: tuple[tuple[Draw, float], ...] = (
-    (draw_sum, 20), (draw_list, 2), (draw_units, 6), (draw_temperature, 1.5), (draw_dates, 10), (draw_zones, 4),
+    (draw_sum, 20), (draw_list, 2), (draw_units, 8), (draw_temperature, 2), (draw_dates, 16), (draw_zones, 5),
     (draw_distances, 6), (draw_airport, 2), (draw_fact, 6), (draw_compared, 6), (draw_molecule, 3),
     (draw_company, 4), (draw_exchange, 3), (draw_mixture, 4),
 )  # fmt: skip

@@ -27,7 +27,8 @@ def draw_zones(split: str, random: Random) -> EverydayQuestion:
     if bank.asks == "local_time":
         ask = Ask("local_time", {"time": time, "place": place, "other": other})
     else:
-        ask = Ask("arrival", {"time": time, "place": place, "minutes": minutes, "other": other})
+        span = f"{hours} hours" if bank.asks == "hours_later" else f"{minutes} minutes"
+        ask = Ask("arrival", {"time": time, "place": place, "minutes": minutes, "span": span, "other": other})
     day = write_day(moment.date(), random)
     gaps = {"time": f"{day} {moment:%H:%M}", "place": place, "other": other, "n": str(minutes), "h": str(hours)}
     return EverydayQuestion(choose_text(bank.texts, split, random), gaps, (ask,), True)
