@@ -4,9 +4,13 @@
 
 all-MiniLM-L6-v2 with LoRA; for every need of a reference plan the worker that serves it, and for every query all that
 its plan calls, are to be nearer than every other worker of the task's pool (softmax over the pool, InfoNCE of arXiv
-1807.03748 with hard negatives only). Reports before and after, on validation tasks, on held-out worlds and on the four
-families with every worker renamed or described in words that no training uses: the share of needs whose nearest worker
-is right, and of queries whose workers are all among the nearest HINTS.
+1807.03748 with hard negatives only). "No worker" takes part as one more choice whose likeness is always
+LEAST_LIKENESS: it is the right one of needs and queries that a pool cannot serve.
+
+Reports before and after, on validation tasks, on held-out worlds and on the four families with every worker renamed or
+described in words that no training uses: the share of needs whose nearest worker is right, of queries whose workers are
+all among the nearest HINTS, and of needs and queries that are less like every worker than LEAST_LIKENESS: few of those
+that a worker serves, most of those that none serves.
 
 Pools are drawn anew for every few tasks. An encoder that had met the families on the unchanged starter pool alone took
 "find a passage about a country" for the work of a reader of passages as soon as both were described in other words.
@@ -17,13 +21,15 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from orchestrator.reader.bind_needs import LEAST_LIKENESS
 from orchestrator.reader.cards import describe_whole
+from orchestrator.reader.refusal import is_refusal, read_refused_need
 from orchestrator.retrieval.sentence_vectors import encode, load_encoder
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import starter_pool
@@ -42,7 +48,8 @@ POOLS = PoolSettings(
     rename=0.6, rename_parameters=0.4, redescribe=0.9, subset=12, distractors=3, substitute=0.1, tasks_per_pool=4
 )
 
-Text = tuple[str, tuple[int, ...]]  # a need or a query, and the places of the workers that serve it
+# a need or a query, and the places of the workers that serve it: none for what the pool cannot do
+Text = tuple[str, tuple[int, ...]]
 Example = tuple[list[str], list[Text], list[Text]]  # the cards of a pool's workers; needs; queries
 
 
@@ -68,6 +75,7 @@ def train(options: argparse.Namespace) -> None:
     tokenizer, model = load_encoder()
     sets = {
         "validation": list(make_examples(vary_tasks(open_source(options.source).tasks("validation", 240), 0))),
+        "refusals": list(make_examples(list_refusals(240))),
         "worlds": list(make_examples(open_source(options.held_out).tasks("test", 240))),
         **{condition: list(make_examples(change_families(condition, 80))) for condition in CONDITIONS},
     }
@@ -85,10 +93,11 @@ def train(options: argparse.Namespace) -> None:
     steps = len(examples) // POOLS_PER_STEP
     optimizer = torch.optim.AdamW((p for p in model.parameters() if p.requires_grad), options.learning_rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, options.learning_rate, total_steps=max(steps, 1))
+    fast = torch.cpu._is_amx_tile_supported()  # noqa: SLF001  without those units float32 is the faster one
     started, losses = time.perf_counter(), []
     for step in range(steps):
         batch = examples[step * POOLS_PER_STEP : (step + 1) * POOLS_PER_STEP]
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=fast):
             loss = compute_loss(tokenizer, model, batch)
         optimizer.zero_grad()
         loss.backward()
@@ -108,6 +117,12 @@ def train(options: argparse.Namespace) -> None:
 def vary_tasks(tasks: Sequence[Task], seed: int) -> Iterator[Task]:
     """The tasks on pools that are drawn anew for every few of them."""
     return map(make_vary(starter_pool(), POOLS, seed, tasks=tasks), tasks)
+
+
+def list_refusals(count: int) -> list[Task]:
+    """Validation tasks that cannot be done, of so many everyday ones and so many worlds."""
+    tasks = open_source("everyday + worlds").tasks("validation", 2 * count)
+    return [task for task in tasks if task.oracle_turn and is_refusal(task.oracle_turn.answer)]
 
 
 def change_families(condition: str, count: int) -> Iterator[Task]:
@@ -130,19 +145,22 @@ def make_examples(tasks: Iterable[Task]) -> Iterator[Example]:
         live = open_live_pool(pool)
         places = {name: place for place, name in enumerate(live.workers)}
         cards = [describe_whole(worker) for worker in live.workers.values()]
-        plans = [(task.query, task.oracle_turn.steps) for task in group if task.oracle_turn and task.oracle_turn.steps]
-        steps = [step for _, steps in plans for step in steps]
-        needs = dict.fromkeys((step.need, (places[step.worker],)) for step in steps if step.worker in places)
-        served = [
-            (query, sorted({places[step.worker] for step in steps if step.worker in places})) for query, steps in plans
+        turns = [(task.query, task.oracle_turn) for task in group if task.oracle_turn]
+        steps = [step for _, turn in turns for step in turn.steps if step.worker in places]
+        unserved = [(need, ()) for _, turn in turns if (need := read_refused_need(turn.answer))]
+        needs = dict.fromkeys([*((step.need, (places[step.worker],)) for step in steps), *unserved])
+        called = [
+            (query, tuple(sorted({places[step.worker] for step in turn.steps if step.worker in places})))
+            for query, turn in turns
+            if turn.steps or is_refusal(turn.answer)
         ]
         if needs:
-            yield cards, list(needs), [(query, tuple(right)) for query, right in served if right]
+            yield cards, list(needs), called
 
 
 def compute_loss(tokenizer: Any, model: Any, batch: Sequence[Example]) -> Any:
     """The mean over needs and queries, where a query counts as much as a need. Of a query with several workers each is
-    compared with those that do not serve it."""
+    compared with those that do not serve it, and with "no worker"."""
     import torch
 
     texts = list(
@@ -154,30 +172,54 @@ def compute_loss(tokenizer: Any, model: Any, batch: Sequence[Example]) -> Any:
     for cards, needs, queries in batch:
         nearness = vectors[[rows[card] for card in cards]]
         for text, places in (*needs, *queries):
-            scores = nearness @ vectors[rows[text]] / TEMPERATURE
-            right = torch.zeros(len(cards), dtype=torch.bool)
-            right[list(places)] = True
-            wrong = scores[~right].logsumexp(0) if not right.all() else scores.new_tensor(float("-inf"))
-            losses.append((torch.logaddexp(scores[right], wrong) - scores[right]).mean())
+            likeness = torch.cat([nearness @ vectors[rows[text]], vectors.new_tensor([LEAST_LIKENESS])])
+            right = torch.zeros(len(likeness), dtype=torch.bool)
+            right[list(places) or [-1]] = True
+            scores = likeness / TEMPERATURE
+            losses.append((torch.logaddexp(scores[right], scores[~right].logsumexp(0)) - scores[right]).mean())
     return torch.stack(losses).mean()
 
 
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """How a need or a query stands to the workers of its pool: whether some of them serve it, whether those are the
+    nearest, and how like it the nearest of all is."""
+
+    served: bool
+    right: bool
+    likeness: float
+
+
 def measure(tokenizer: Any, model: Any, examples: Sequence[Example]) -> str:
-    """The share of needs whose worker is the nearest, and of queries whose workers are all among the nearest HINTS."""
+    """The shares that the report names, in words."""
+    parts = []
+    for kind, part in (("needs", 1), ("queries", 2)):
+        rows = [row for example in examples for row in compare_with_workers(tokenizer, model, example, part)]
+        parts.append(f"{share([row.right for row in rows if row.served])} of served {kind} are right")
+        for served, word in ((True, "served"), (False, "unserved")):
+            below = [row.likeness < LEAST_LIKENESS for row in rows if row.served is served]
+            parts.append(f"{share(below)} of {word} {kind} are below {LEAST_LIKENESS}")
+    return "; ".join(parts)
+
+
+def compare_with_workers(tokenizer: Any, model: Any, example: Example, part: int) -> Iterator[Nearest]:
+    """Compare the needs (part 1) or the queries (part 2) of an example with its cards."""
     import torch
 
-    nearest = [0, 0]
-    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
-        for cards, needs, queries in examples:
-            vectors = encode(tokenizer, model, [*cards, *(text for text, _ in (*needs, *queries))])
-            orders = (vectors[len(cards) :] @ vectors[: len(cards)].T).argsort(dim=1, descending=True).tolist()
-            nearest[0] += sum(order[0] in places for order, (_, places) in zip(orders, needs, strict=False))
-            nearest[1] += sum(
-                set(places) <= set(order[:HINTS])
-                for order, (_, places) in zip(orders[len(needs) :], queries, strict=True)
-            )
-    counts = [sum(len(example[part]) for example in examples) for part in (1, 2)]
-    return f"{nearest[0] / counts[0]:.3f} of {counts[0]} needs, {nearest[1] / counts[1]:.3f} of {counts[1]} queries"
+    cards, texts = example[0], example[part]
+    allowed = 1 if part == 1 else HINTS
+    with torch.inference_mode():
+        vectors = encode(tokenizer, model, [*cards, *(text for text, _ in texts)])
+    for vector, (_, places) in zip(vectors[len(cards) :], texts, strict=True):
+        likeness = vectors[: len(cards)] @ vector
+        nearest = likeness.argsort(descending=True)[:allowed].tolist()
+        right = nearest[0] in places if part == 1 else set(places) <= set(nearest)
+        yield Nearest(bool(places), right, float(likeness.max()))
+
+
+def share(flags: Sequence[bool]) -> str:
+    """The share of flags that are set, and their number."""
+    return f"{sum(flags) / max(1, len(flags)):.3f} of {len(flags)}"
 
 
 if __name__ == "__main__":
