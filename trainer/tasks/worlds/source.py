@@ -14,7 +14,7 @@ from random import Random
 
 from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Turn
-from orchestrator.reader.refusal import REFUSAL
+from orchestrator.reader.refusal import refuse
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from trainer.errors import UnknownTask
@@ -23,6 +23,7 @@ from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import RefusalVerifier
 from trainer.tasks.worlds.rules.grammar import MAX_STEPS, MIN_STEPS, Question, write_question
+from trainer.tasks.worlds.spelling import fill_text, spell_out
 from trainer.tasks.worlds.tables import make_table
 from trainer.tasks.worlds.terms import TermMaker
 from trainer.tasks.worlds.tools.toolkit import Toolkit
@@ -200,23 +201,28 @@ class _Group:
         """A question that no plan on this pool can answer: one beyond the domain, or one that needs a look-up or a
         note for which there is no tool."""
         draw = self._random.random()
-        question = self._draw_missing(level) if draw < 0.4 else self._ask_missing() if draw < 0.7 else None
-        query = question or self._frame(self._random.choice(self._table.data.beyond))
-        return Question(query, Turn((), REFUSAL), RefusalVerifier())
+        missing = self._draw_missing(level) if draw < 0.4 else self._ask_missing() if draw < 0.7 else None
+        query, need = missing or (self._frame(self._random.choice(self._table.data.beyond)), "")
+        return Question(query, Turn((), refuse(need)), RefusalVerifier())
 
-    def _draw_missing(self, level: int) -> str | None:
-        """A question of the grammar for which a tool is missing that nothing else can stand in for."""
+    def _draw_missing(self, level: int) -> tuple[str, str] | None:
+        """A question of the grammar for which a tool is missing that nothing else can stand in for, and the need that
+        the tool would serve."""
         for _ in range(MAX_DRAWS):
             question, toolkit = self._try_question(level)
+            if question is None:
+                continue
             new = toolkit.abilities - self._toolkit.abilities
-            if question is not None and any(ability[0] in IRREPLACEABLE for ability in new):
-                return question.query
+            missing = {toolkit.find_worker(ability) for ability in new if ability[0] in IRREPLACEABLE}
+            needs = [step.need for step in question.turn.steps if step.worker in missing]
+            if needs:
+                return question.query, needs[0]
         return None
 
-    def _ask_missing(self) -> str | None:
-        """A domain's own question about a field that no tool knows."""
+    def _ask_missing(self) -> tuple[str, str] | None:
+        """A domain's own question about a field that no tool knows, and its need."""
         missing = [
-            (entity.name, field)
+            (entity, field)
             for entity in self._table.data.entities
             for field in entity.fields
             if not self._toolkit.covers("get", entity.name, field.name)
@@ -224,8 +230,9 @@ class _Group:
         if not missing:
             return None
         entity, field = self._random.choice(missing)
-        name = self._random.choice(self._table.names(entity))
-        return self._frame(self._random.choice(field.asks).replace("{x}", name))
+        name = self._random.choice(self._table.names(entity.name))
+        need = fill_text(self._words.needs["get"], {"phrase": field.phrases[0], "entity": spell_out(entity.name)})
+        return self._frame(self._random.choice(field.asks).replace("{x}", name)), need
 
 
 def _make_task(ref: TaskRef, question: Question, pool: Pool) -> Task:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.reader.refusal import is_refusal
+from orchestrator.reader.refusal import is_refusal, read_refused_need
 from pool_registry.pool import check_pool
 from pool_registry.schemas.argument_schema import schema_problem
 from scripts.check_worlds import list_failures
@@ -136,6 +136,18 @@ def test_about_every_tenth_task_is_to_be_refused():
     assert 0.06 < len(refused) / len(tasks) < 0.15
     assert all(task.oracle_turn.steps == () and is_refusal(task.oracle_turn.answer) for task in refused)
     assert all(task.verifier.accepts(task.oracle_turn.answer) for task in refused)
+
+
+def test_a_refusal_for_want_of_a_tool_names_a_need_that_no_plan_on_that_pool_has():
+    tasks = open_source("worlds").tasks("train", 400)
+    named = 0
+    for _, group in groupby(tasks, key=lambda task: task.pool.name):
+        turns = [task.oracle_turn for task in group]
+        served = {step.need for turn in turns for step in turn.steps}
+        unserved = {need for turn in turns if (need := read_refused_need(turn.answer))}
+        named += len(unserved)
+        assert not served & unserved
+    assert named >= 15
 
 
 def test_most_names_of_workers_say_nothing():

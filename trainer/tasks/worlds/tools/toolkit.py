@@ -65,6 +65,10 @@ class Toolkit:
         """Whether a tool can do this already: ("get", entity, field), ("calculate",) ..."""
         return ability in self._tools
 
+    def find_worker(self, ability: tuple[str, ...]) -> str:
+        """The name of the worker that can do this."""
+        return self._tools[ability].spec.name
+
     def getter(self, entity: str, field: str) -> Tool:
         """The tool that knows a field of an individual: for it alone, or for several fields of a record."""
         ability = ("get", entity, field)
