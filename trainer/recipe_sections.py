@@ -47,10 +47,11 @@ class ModelSettings(RecipeSection):
     )
     start: str = Field(default="", description="A checkpoint to continue from, such as JOB@STEP; empty for the base.")
     lora: LoraSettings | None = Field(default=None, description="Adapter; empty trains every weight.")
-    precision: Literal["float32", "bfloat16"] = Field(
+    precision: Literal["float32", "bfloat16", "auto"] = Field(
         default="float32",
-        description="Of the computation, and of the frozen weights below an adapter. Weights that learn are float32 in "
-        "either case: bfloat16 would round most of their small steps away.",
+        description="Of the computation, and of the frozen weights below an adapter. auto: bfloat16 where the device "
+        "multiplies it faster. Weights that learn are float32 in any case: bfloat16 would round most of their small "
+        "steps away.",
     )
     dialect: Literal["plan", "conductor", "conductor_paper", "tool_calls"] = Field(
         default="plan",

@@ -36,6 +36,7 @@ from trainer.learner.load_and_save import (
 )
 from trainer.learner.ranks import is_first_rank, share_first
 from trainer.learner.vllm_generator import ServerGenerator
+from trainer.precision import choose_precision
 from trainer.recipe_sections import GrpoSettings
 
 log = logging.getLogger(__name__)
@@ -148,7 +149,7 @@ def _make_arguments(training: TrainingContext, settings: GrpoSettings) -> AsyncG
     )
     return AsyncGRPOConfig(
         **shared,
-        dtype=recipe.model.precision,
+        dtype=choose_precision(recipe.model, gpu=True),
         per_device_train_batch_size=settings.micro_batch // recipe.processes,
         gradient_accumulation_steps=rollouts.prompts * rollouts.group // settings.micro_batch,
         num_generations=rollouts.group,

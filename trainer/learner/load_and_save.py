@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import platform
 import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +28,7 @@ from trainer.errors import TrainingFailed
 from trainer.jobs.job_folder import JobFolder, new_manifest
 from trainer.learner.fit_depth import fit_learnt_queries
 from trainer.learner.ranks import is_first_rank, share_first, wait_for_ranks
+from trainer.precision import choose_precision, warn_of_slow_bfloat16
 from trainer.recipe import Recipe
 from trainer.recipe_sections import LoraSettings, ModelSettings, OptimizerSettings, SavingSettings
 from trainer.tasks.shared_pools import make_vary
@@ -95,9 +95,9 @@ def load_learner(settings: ModelSettings, seed: int, start: Path | None = None, 
             base = str(folder) if settings.lora is not None else manifest.base
     learns_adapter = adapter is not None or settings.lora is not None
     # Weights that learn are float32: a step of 1e-6 is less than bfloat16 can add to most of them.
-    dtype = getattr(torch, settings.precision) if learns_adapter else torch.float32
-    if dtype is torch.bfloat16 and not sharded:
-        warn_of_slow_bfloat16(pick_device("auto"))
+    precision = choose_precision(settings, torch.cuda.is_available())
+    dtype = getattr(torch, precision) if learns_adapter else torch.float32
+    warn_of_slow_bfloat16(settings)
     tokenizer = AutoTokenizer.from_pretrained(
         weights, local_files_only=True, padding_side="left", trust_remote_code=False
     )
@@ -115,19 +115,6 @@ def load_learner(settings: ModelSettings, seed: int, start: Path | None = None, 
     elif settings.lora is not None:
         model = _add_adapter(model, settings.lora)
     return Learner(model if sharded else model.to(pick_device("auto")), tokenizer, base, learns_adapter)
-
-
-def warn_of_slow_bfloat16(device: str) -> None:
-    """Say so in the log where bfloat16 costs time. Of x86 processors only those with matrix units for it (AMX) multiply
-    it faster than float32; with vector units for it alone (avx512_bf16) large products take longer.
-    """
-    import torch
-
-    if device == "cpu" and platform.machine() == "x86_64" and not torch.cpu._is_amx_tile_supported():  # noqa: SLF001
-        log.warning(
-            "this processor multiplies float32 faster than bfloat16: model.precision: float32 makes a step shorter and "
-            "takes twice the memory for the frozen weights"
-        )
 
 
 def _find_start(settings: ModelSettings, start: Path | None) -> tuple[Path, Checkpoint] | None:
@@ -191,7 +178,7 @@ def build_trainer_arguments(
         "max_grad_norm": optimizer.max_grad_norm,
         "seed": optimizer.seed,
         "data_seed": optimizer.seed,
-        "bf16": model.precision == "bfloat16" and (gpu or not trains_adapter(model)),
+        "bf16": choose_precision(model, gpu) == "bfloat16" and (gpu or not trains_adapter(model)),
         "use_cpu": not gpu,
         "gradient_checkpointing": model.checkpointing,
         "logging_steps": 1,

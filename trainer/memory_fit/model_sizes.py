@@ -21,6 +21,7 @@ from orchestrator.errors import OrchestratorError
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.model_files import HUB, STARTER, model_path, starter_folder
 from trainer.errors import TrainerError
+from trainer.precision import choose_precision
 from trainer.recipe_sections import LoraSettings, ModelSettings
 
 FLOAT32 = 4  # bytes
@@ -81,7 +82,7 @@ def measure_model(settings: ModelSettings, gpu: bool) -> ModelSizes:
         lora = _read_adapter(folder) if manifest.kind == "adapter" else lora
     try:
         # As learner.load_and_save does: weights that learn are float32, and bfloat16 is then autocast.
-        bfloat16 = settings.precision == "bfloat16"
+        bfloat16 = choose_precision(settings, gpu) == "bfloat16"
         precision = "bfloat16" if bfloat16 and lora else "float32"
         return _measure(read_config(reference), lora, precision, bfloat16 and (gpu or not lora))
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError, NotImplementedError) as error:

@@ -33,20 +33,36 @@ def test_what_learns_is_float32_and_bfloat16_is_what_computes(lora, tmp_path):
     assert not build_trainer_arguments(single, OptimizerSettings(), 1, tmp_path)["bf16"]
 
 
-@pytest.mark.parametrize(
-    ("device", "has_amx", "warned"), [("cpu", False, True), ("cpu", True, False), ("cuda", False, False)]
-)
-def test_bfloat16_on_a_processor_without_matrix_units_says_that_float32_is_faster(
-    device, has_amx, warned, monkeypatch, caplog
-):
+@pytest.mark.parametrize(("has_amx", "precision"), [(False, "float32"), (True, "bfloat16")])
+def test_auto_is_bfloat16_where_the_processor_multiplies_it_faster(has_amx, precision, monkeypatch, tmp_path):
     import torch
 
-    from trainer.learner.load_and_save import warn_of_slow_bfloat16
+    from trainer.learner.load_and_save import load_learner
 
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_amx)
-    warn_of_slow_bfloat16(device)
-    assert ("model.precision: float32" in caplog.text) is warned
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    base = make_small_base(tmp_path, "hub:Qwen/Qwen3-0.6B")
+    model = load_learner(ModelSettings(base=str(base), precision="auto", lora=LoraSettings()), 0).model
+    assert {str(weight.dtype) for weight in model.parameters() if not weight.requires_grad} == {f"torch.{precision}"}
+
+
+@pytest.mark.parametrize(
+    ("precision", "has_amx", "warned"),
+    [("bfloat16", False, True), ("bfloat16", True, False), ("auto", False, False), ("float32", False, False)],
+)
+def test_bfloat16_on_a_processor_without_matrix_units_says_that_float32_is_faster(
+    precision, has_amx, warned, monkeypatch, caplog
+):
+    import torch
+
+    from trainer.precision import warn_of_slow_bfloat16
+
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_amx)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    warn_of_slow_bfloat16(ModelSettings(precision=precision))
+    assert ("model.precision: auto" in caplog.text) is warned
 
 
 @pytest.mark.slow
