@@ -1722,6 +1722,8 @@ export interface VoteDetail {
   failed: number;
   /** Plans that voted as they are written: a step of them may have effects. */
   untried: number;
+  /** Plans without a vote, as they leave out a figure of the query. */
+  incomplete: number;
   /** The answer with most votes first. */
   answers: AnswerVotes[];
   /** What the chosen plan alone took; older traces do not say it. */

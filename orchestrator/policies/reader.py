@@ -17,7 +17,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.grammars.reader_grammars import fill_grammar, needs_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import ShownWorkers, Turn, renumber_turn
-from orchestrator.policies.voting import choose_turn, make_draws, try_turns
+from orchestrator.policies.voting import TriedTurn, choose_turn, make_draws, try_turns
 from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, repeats_line, score_need
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.copied_examples import find_copied_example
@@ -32,6 +32,7 @@ from orchestrator.reader.repeat_steps import (
     substitute_workers,
     try_other_words,
 )
+from orchestrator.reader.unused_figures import list_unused_figures
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.calls.live_pool import LivePool, LiveWorker
@@ -93,8 +94,19 @@ class ReaderPolicy:
         turn = await self.draw_turn(episode, self.draw)
         if not self.revises or not self._other_plans:
             return turn
-        doubts = is_refusal(turn.answer) and await asyncio.to_thread(self._resembles_worker, episode.query)
-        return await self._draw_other_plan(episode, turn) if turn.failed or doubts else turn
+        if turn.failed or await self._doubts(episode, turn):
+            return await self._draw_other_plan(episode, turn)
+        return turn
+
+    async def _doubts(self, episode: Episode, turn: Turn) -> bool:
+        """Whether a query is refused that is much like a worker, or the first plan leaves out a figure of it and can
+        be tried."""
+        if is_refusal(turn.answer):
+            return await asyncio.to_thread(self._resembles_worker, episode.query)
+        goes_on = any(done.turn is not None for done in episode.rounds)
+        if goes_on or not turn.steps or not list_unused_figures(episode.query, turn.steps):
+            return False
+        return all(may_be_tried(self._pool.workers[step.worker]) for step in turn.steps)
 
     async def draw_turn(self, episode: Episode, draw: Draw | None) -> Turn:
         """A turn drawn in this way. Raises WorkerFault."""
@@ -120,15 +132,16 @@ class ReaderPolicy:
         return _finish(replace(turn, text=text), [first, *completions], shown)
 
     async def _draw_other_plan(self, episode: Episode, given_up: Turn) -> Turn:
-        """What most of some other plans agree on, with the refusal among them if that is how the reader has given up.
-        Where all of them fail, a query that is like no worker is refused."""
+        """What most of some other plans agree on, with the plan or the refusal that is in doubt among them. One that
+        leaves out a figure of the query has no vote where another one holds all. Where all of them fail, a query that
+        is like no worker is refused."""
         draws = make_draws(self.draw, 1 + self._other_plans, episode)[1:]  # the first is greedy, as what has failed
         turns = await asyncio.gather(*(self._plan(episode, draw) for draw in draws))
         plans = [renumber_turn(turn, episode.next_step_id) for turn in turns]
         voters = plans if given_up.failed else [given_up, *plans]
         tried = await try_turns(voters, episode, CachingPool(self._pool), may_be_tried)
         # A plan that may have effects or cost money is not tried, and not begun a second time.
-        safe = [item if item.ran else replace(item, key=None) for item in tried]
+        safe = [_check_figures(item, episode.query) if item.ran else replace(item, key=None) for item in tried]
         chosen = choose_turn(safe)
         if any(item.key is not None for item in safe):
             return replace(chosen, out_of_depth=given_up.out_of_depth)
@@ -202,6 +215,12 @@ class ReaderPolicy:
         """The workers that may be shown for each need, the most likely first."""
         workers = list(self._pool.workers.values())
         return [list_candidates(need, workers)[:CANDIDATES] for need in needs]
+
+
+def _check_figures(tried: TriedTurn, query: str) -> TriedTurn:
+    """The tried plan, as one that is incomplete where it leaves out a figure of the query."""
+    steps = tried.turn.steps
+    return replace(tried, incomplete=bool(steps and list_unused_figures(query, steps)))
 
 
 def _finish(turn: Turn, completions: list[Completion], shown: ShownWorkers | None) -> Turn:

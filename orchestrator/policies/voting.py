@@ -50,13 +50,15 @@ class PlanSampler(Protocol):
 @dataclass(frozen=True, slots=True)
 class TriedTurn:
     """A sampled turn with what came of it: `key` is equal for turns that agree, None for one that is dropped;
-    `answer` is how the record names it."""
+    `answer` is how the record names it. An `incomplete` one has no vote where another plan is
+    complete; refusals are neither."""
 
     turn: Turn
     key: str | None
     answer: str = ""
     usage: Usage = NO_USAGE
     ran: bool = False
+    incomplete: bool = False
 
 
 class VotingPolicy:
@@ -125,10 +127,12 @@ def make_draws(base: Draw | None, samples: int, episode: Episode) -> list[Draw]:
 def choose_turn(tried: Sequence[TriedTurn]) -> Turn:
     """The turn that most agree with, with the record of the vote and the cost of all. Of equally many the one that was
     drawn first."""
+    usable = [item for item in tried if item.key is not None]
+    complete = [item for item in usable if not item.incomplete]
+    voters = complete if any(item.key != REFUSAL for item in complete) else usable
     votes: dict[str, list[TriedTurn]] = {}
-    for item in tried:
-        if item.key is not None:
-            votes.setdefault(item.key, []).append(item)
+    for item in voters:
+        votes.setdefault(item.key or "", []).append(item)
     winners = max(votes.values(), key=len) if votes else []
     chosen = winners[0] if winners else next((item for item in tried if item.turn.error is None), tried[0])
     usage = sum((item.turn.usage + item.usage for item in tried), NO_USAGE)
@@ -138,6 +142,7 @@ def choose_turn(tried: Sequence[TriedTurn]) -> Turn:
         unreadable=unreadable,
         failed=sum(item.key is None for item in tried) - unreadable,
         untried=sum(item.key is not None and not item.ran for item in tried),
+        incomplete=len(usable) - len(voters),
         votes=len(winners),
         answers=_count_answers(votes),
         chosen_answer=chosen.answer if chosen.ran else "",

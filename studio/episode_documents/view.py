@@ -391,6 +391,7 @@ def _describe_vote(vote: Vote) -> VoteDetail:
         unreadable=vote.unreadable,
         failed=vote.failed,
         untried=vote.untried,
+        incomplete=vote.incomplete,
         answers=[AnswerVotes(answer=answer, votes=votes) for answer, votes in most_first],
         chosen_tokens=vote.chosen_usage.tokens if vote.chosen_usage else None,
     )

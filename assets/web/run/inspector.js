@@ -185,10 +185,11 @@ function voteParts(vote, turn) {
 }
 
 /** @param {import("../types").VoteDetail} vote */
-function describeVote({ plans, agreed, answer, unreadable }) {
+function describeVote({ plans, agreed, answer, unreadable, incomplete }) {
   if (unreadable === plans) return `None of the ${count(plans)} plans could be read.`;
   if (!agreed) return `None of the ${count(plans)} plans works: the first that could be read was taken.`;
-  if (agreed === 1) return `No two of the ${count(plans)} plans agree: the first that works was taken.`;
+  const taken = incomplete ? "the first that works and holds every figure" : "the first that works";
+  if (agreed === 1) return `No two of the ${count(plans)} plans agree: ${taken} was taken.`;
   return `${count(agreed)} of ${count(plans)} plans agree${answer ? ` on ${answer}` : ""}.`;
 }
 
@@ -203,10 +204,11 @@ function voteBars({ answers, plans }) {
 }
 
 /** @param {import("../types").VoteDetail} vote */
-function listLosses({ unreadable, failed, untried }) {
+function listLosses({ unreadable, failed, untried, incomplete }) {
   const parts = [];
   if (failed) parts.push(`${count(failed)} failed when tried.`);
   if (unreadable) parts.push(`${count(unreadable)} could not be read.`);
+  if (incomplete) parts.push(`${count(incomplete)} had no vote: a figure of the question stands in none of the calls.`);
   if (untried) parts.push(`${count(untried)} ${untried === 1 ? "was" : "were"} not tried, because a step may have effects; a plan like that votes as it is written.`);
   return parts.join(" ");
 }

@@ -106,6 +106,31 @@ def test_a_plan_that_works_draws_no_others():
     assert run(model).answer == pytest.approx(8.04672) and not model.seeds
 
 
+def test_a_plan_that_leaves_out_a_figure_of_the_query_has_no_vote_where_another_one_holds_all():
+    other = TO_KM.replace("5", "6")
+    model = Model(fill(other), fill(other), fill(other), fill(TO_KM), fill(TO_NOTHING))
+    episode = run(model)
+    assert episode.answer == pytest.approx(8.04672) and list(episode.steps) == [1]
+    (vote,) = list_votes(episode)
+    assert (vote.sampled, vote.votes, vote.failed, vote.incomplete) == (1 + OTHER_PLANS, 1, 1, 3)
+
+
+def test_where_every_plan_leaves_out_a_figure_most_of_them_decide():
+    six, seven = (TO_KM.replace("5", number) for number in "67")
+    model = Model(fill(six), fill(seven), fill(seven), f"= {refuse('convert units of measure')}", fill(TO_NOTHING))
+    episode = run(model)
+    assert episode.answer == pytest.approx(11.265408)
+    assert list_votes(episode)[0].incomplete == 0
+
+
+def test_a_plan_that_may_have_effects_is_not_doubted():
+    pool = starter_pool()
+    workers = [spec.model_copy(update={"effects": "some"}) if spec.name == "units" else spec for spec in pool.workers]
+    model = Model(fill(TO_KM.replace("5", "6")))
+    episode = run(model, pool.model_copy(update={"workers": tuple(workers)}))
+    assert episode.answer == pytest.approx(9.656064) and not model.seeds
+
+
 def test_where_every_drawn_plan_fails_the_run_ends_with_what_the_worker_said():
     model = Model(fill(TO_NOTHING), *[fill(TO_NOTHING)] * OTHER_PLANS)
     episode = run(model)
