@@ -4,8 +4,8 @@
 
 all-MiniLM-L6-v2 with LoRA; for every need of a reference plan the worker that serves it, and for every query all that
 its plan calls, are to be nearer than every other worker of the task's pool (softmax over the pool, InfoNCE of arXiv
-1807.03748 with hard negatives only). "No worker" takes part as one more choice whose likeness is always
-LEAST_LIKENESS: it is the right one of needs and queries that a pool cannot serve.
+1807.03748 with hard negatives only). "No worker" takes part as one more choice whose likeness is always NO_WORKER: it
+is the right one of needs and queries that a pool cannot serve.
 
 Reports before and after, on validation tasks, on held-out worlds and on the four families with every worker renamed or
 described in words that no training uses: the share of needs whose nearest worker is right, of queries whose workers are
@@ -41,6 +41,7 @@ from trainer.tasks.task import Task
 from trainer.tasks.task_conditions import apply_condition_to_tasks
 
 TEMPERATURE = 0.05
+NO_WORKER = 0.32  # above LEAST_LIKENESS: to refuse what a worker serves is the worse mistake
 HINTS = 5
 POOLS_PER_STEP = 4
 CONDITIONS = ("renamed", "redescribed")
@@ -172,7 +173,7 @@ def compute_loss(tokenizer: Any, model: Any, batch: Sequence[Example]) -> Any:
     for cards, needs, queries in batch:
         nearness = vectors[[rows[card] for card in cards]]
         for text, places in (*needs, *queries):
-            likeness = torch.cat([nearness @ vectors[rows[text]], vectors.new_tensor([LEAST_LIKENESS])])
+            likeness = torch.cat([nearness @ vectors[rows[text]], vectors.new_tensor([NO_WORKER])])
             right = torch.zeros(len(likeness), dtype=torch.bool)
             right[list(places) or [-1]] = True
             scores = likeness / TEMPERATURE

@@ -19,11 +19,10 @@ from pool_registry.calls.live_pool import LiveWorker
 ENCODER = "need-encoder"  # the folder of the adapter in assets
 # Of the needs that a worker serves one in a hundred is less like its card, of those that none serves two thirds are
 # less like every card of the pool (tests/orchestrator/reader/test_likeness.py).
-LEAST_LIKENESS = 0.32
-# Of the needs that a worker serves one in twenty is less like its card, of those that none serves nearly all are. Of
-# the queries that no worker can answer nine in ten are less like every card, of those that look-ups answer one in ten
-# to a quarter (bench/generalization.py: refusals, worlds).
-SURE_LIKENESS = 0.45
+LEAST_LIKENESS = 0.28
+# Of the needs that a worker serves one in twenty is less like its card. Of the queries that a pool can answer one in
+# twelve is less like every card, of those that it cannot two thirds are, in domains that no training has.
+SURE_LIKENESS = 0.4
 LISTED = 1.0  # the likeness of a need that repeats a worker's line
 
 
