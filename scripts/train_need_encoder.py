@@ -9,8 +9,8 @@ is the right one of needs and queries that a pool cannot serve.
 
 Reports before and after, on validation tasks, on held-out worlds and on the four families with every worker renamed or
 described in words that no training uses: the share of needs whose nearest worker is right, of queries whose workers are
-all among the nearest HINTS, and of needs and queries that are less like every worker than LEAST_LIKENESS: few of those
-that a worker serves, most of those that none serves.
+all among the nearest HINTS, and of needs that are less like every worker than LEAST_LIKENESS, of queries than
+SURE_LIKENESS: few of those that a worker serves, most of those that none serves. `--tasks 0` reports alone.
 
 Pools are drawn anew for every few tasks. An encoder that had met the families on the unchanged starter pool alone took
 "find a passage about a country" for the work of a reader of passages as soon as both were described in other words.
@@ -27,7 +27,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from orchestrator.reader.bind_needs import LEAST_LIKENESS
+from orchestrator.reader.bind_needs import LEAST_LIKENESS, SURE_LIKENESS
 from orchestrator.reader.cards import describe_whole
 from orchestrator.reader.refusal import is_refusal, read_refused_need
 from orchestrator.retrieval.sentence_vectors import encode, load_encoder
@@ -88,6 +88,8 @@ def train(options: argparse.Namespace) -> None:
         config = LoraConfig(r=options.rank, lora_alpha=2 * options.rank, target_modules="all-linear")
         model = get_peft_model(model, config)
     print_shares("before", tokenizer, model, sets)
+    if not options.tasks:
+        return
     tasks = open_source(options.source).tasks("train", options.tasks, options.seed)
     examples = list(make_examples(vary_tasks(tasks, options.seed)))
     Random(0).shuffle(examples)
@@ -194,12 +196,12 @@ class Nearest:
 def measure(tokenizer: Any, model: Any, examples: Sequence[Example]) -> str:
     """The shares that the report names, in words."""
     parts = []
-    for kind, part in (("needs", 1), ("queries", 2)):
+    for kind, part, least in (("needs", 1, LEAST_LIKENESS), ("queries", 2, SURE_LIKENESS)):
         rows = [row for example in examples for row in compare_with_workers(tokenizer, model, example, part)]
-        parts.append(f"{share([row.right for row in rows if row.served])} of served {kind} are right")
+        parts.append(f"{share([row.right for row in rows if row.served])} served {kind} are right")
         for served, word in ((True, "served"), (False, "unserved")):
-            below = [row.likeness < LEAST_LIKENESS for row in rows if row.served is served]
-            parts.append(f"{share(below)} of {word} {kind} are below {LEAST_LIKENESS}")
+            below = [row.likeness < least for row in rows if row.served is served]
+            parts.append(f"{share(below)} {word} {kind} are below {least}")
     return "; ".join(parts)
 
 
