@@ -114,21 +114,21 @@ def test_a_second_revision_counts_on_from_the_first(rank):
 
 
 def test_a_need_that_is_not_much_like_any_worker_is_refused_when_all_rejected_it(rank):
-    rank({"portrait of a guest": {"great_circle": 0.4, "calendar": 0.35}})
+    rank({"portrait of a guest": {"great_circle": 0.38, "calendar": 0.35}})
     fills = ('1. {"route": "the guest"}\n= $1', '1. {"request": "the guest"}\n= $1')
     episode, _ = run("Whose portrait hangs here? A guest's?", "1. portrait of a guest", *fills)
     assert episode.answer == refuse("portrait of a guest") and len(episode.steps) == 2
 
 
 def test_a_need_that_is_much_like_a_worker_fails_with_what_the_worker_said(rank):
-    rank({DISTANCE: {"great_circle": 0.9, "units": 0.4}})  # units is too unlike to be tried
+    rank({DISTANCE: {"great_circle": 0.9, "units": 0.38}})  # units is too unlike to be tried
     episode, script = run("How far is Zzyzx?", f"1. {DISTANCE}", '1. {"route": "Zzyzx to Nowhere"}\n= $1')
     assert episode.answer is None and len(script.shown) == 2
     assert "Zzyzx" in episode.ended.reason or "route" in episode.ended.reason
 
 
 def test_a_call_that_copies_the_example_of_a_card_is_not_made(rank):
-    rank({"state of a train": {"great_circle": 0.4}})
+    rank({"state of a train": {"great_circle": 0.38}})
     copied = '1. {"route": "LIS to GRU"}\n= $1'
     episode, _ = run("is my train on time", "1. state of a train", copied)
     assert episode.answer == refuse("state of a train") and not episode.steps
@@ -138,14 +138,14 @@ def test_a_call_that_copies_the_example_of_a_card_is_not_made(rank):
 
 
 def test_a_need_that_another_step_was_served_with_is_not_refused(rank):
-    rank({"way there": {"great_circle": 0.4}})
+    rank({"way there": {"great_circle": 0.38}})
     needs, fill = "1. way there\n2. way there", f'1. {LHR_JFK}\n2. {{"route": "Zzyzx to Nowhere"}}\n= $2'
     episode, _ = run("How far is JFK from LHR, and Zzyzx from Nowhere?", needs, fill)
     assert episode.steps[1].observation.ok and episode.answer is None and "Zzyzx" in episode.ended.reason
 
 
 def test_a_need_whose_call_was_given_the_output_of_a_wrong_step_is_not_refused(rank):
-    rank({"way there": {"great_circle": 0.4}, "sum": {"calculator": 0.9}})
+    rank({"way there": {"great_circle": 0.38}, "sum": {"calculator": 0.9}})
     fill = '1. {"expression": "1 + 1"}\n2. {"route": "$1"}\n= $2'
     episode, _ = run("How far is 1 + 1?", "1. sum\n2. way there (1)", fill)
     assert episode.answer is None and episode.ended.outcome == "orchestrator_failed"
