@@ -58,6 +58,7 @@ QWEN25_7B = LLAMA | {
     "tie_word_embeddings": False,
 }
 CARD = Machine("a card", True, 24 * GB, 24 * GB)
+PROCESSOR = Machine("cpu", False, 24 * GB, 24 * GB)
 SMALL = Machine("a computer", False, 2 * GB, 2 * GB)
 MACHINES = (CARD, SMALL)
 
@@ -283,20 +284,24 @@ def test_what_fits_says_how_much_is_left(base):
 
 
 @pytest.mark.parametrize(
-    ("preset", "title", "base", "config", "parameters", "machine"),
+    ("preset", "title", "base", "config", "weights", "machine", "has_amx"),
     [
-        ("reader-cpu", "CPU", "starter:smollm2", SMOLLM2_135M, "134,515,008", Machine("cpu", False, 24 * GB, 24 * GB)),
-        ("reader-gpu", "One GPU with 24 GB", "hub:Qwen/Qwen3-0.6B", QWEN3_06B, "596,049,920", CARD),
+        ("reader-cpu", "CPU", "starter:smollm2", SMOLLM2_135M, "134,515,008 parameters of 2 bytes", PROCESSOR, True),
+        ("reader-cpu", "CPU", "starter:smollm2", SMOLLM2_135M, "134,515,008 parameters of 4 bytes", PROCESSOR, False),
+        ("reader-gpu", "One GPU with 24 GB", "hub:Qwen/Qwen3-0.6B", QWEN3_06B, "596,049,920 parameters of 2 bytes",
+         CARD, False),
     ],
-)
+)  # fmt: skip
 def test_the_presets_for_readers_fit_the_machine_of_their_title(
-    tmp_path, preset, title, base, config, parameters, machine
+    tmp_path, monkeypatch, preset, title, base, config, weights, machine, has_amx
 ):
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr("torch.cpu._is_amx_tile_supported", lambda: has_amx)
     ready = load_recipe(preset)
     assert ready.title.startswith(title) and ready.model.base == base
     model = ready.model.model_copy(update={"base": checkpoint(tmp_path, config)})  # the same sizes, without the network
     fit = estimate_fit(ready.model_copy(update={"model": model}), machine=machine)
-    assert part(fit, "weights").note.startswith(f"{parameters} parameters of 2 bytes")
+    assert part(fit, "weights").note.startswith(weights)
     assert fit.fits and 0 < fit.need_bytes < machine.free
 
 
