@@ -1,7 +1,7 @@
 """What an orchestrator does on pools, worlds, words and questions that it has not learnt.
 
     python bench/generalization.py CHECKPOINT... [--tasks 100] [--cells seen renamed ...]
-                                   [--unbound] [--odd] [--out bench/results/generalization.json]
+                                   [--unbound] [--odd | --even] [--out bench/results/generalization.json]
 
 Every cell is a set of tasks of the test split with the pools that they are run on:
     seen         the four families on the starter pool
@@ -22,7 +22,8 @@ Every cell is a set of tasks of the test split with the pools that they are run 
     words        tasks of the four families in a person's words (bench/data/own_words.yaml), on the starter pool
     refusals     questions that no worker of their pool can answer, of `worlds` and `everyday`
 A checkpoint that learnt one pool is bound to the pool of the cell by descriptions; not with `--unbound`.
-`--odd` takes the tasks at odd places alone: of the everyday questions those that nobody reads to improve the reader.
+`--odd` takes the tasks at odd places alone: of the everyday questions those that nobody reads to improve the reader;
+`--even` the others, with which choices are made.
 Greedy, or k plans where a checkpoint is named as NAME+samples=k. Intervals are 95 %, bootstrapped over tasks.
 `readable`: the share of turns that hold a plan. `workers`: the share of tasks whose plan calls the reference plan's
 workers, each as often; none where a cell's tasks have no reference plan. `uses_added`: the share of tasks of `added` in
@@ -91,7 +92,9 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--show", type=int, default=0, help="print so many wrong episodes of each cell")
     parser.add_argument("--unbound", action="store_true", help="leave checkpoints that learnt one pool as they are")
-    parser.add_argument("--odd", action="store_true", help="only the tasks at odd places")
+    half = parser.add_mutually_exclusive_group()
+    half.add_argument("--odd", action="store_true", help="only the tasks at odd places")
+    half.add_argument("--even", action="store_true", help="only the tasks at even places")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     for cell in options.cells:
@@ -100,7 +103,7 @@ def main() -> None:
 
 def measure_cell(cell: str, options: argparse.Namespace) -> None:
     """A row for each checkpoint, printed and kept when it is there."""
-    tasks = CELLS[cell](options.tasks)[1 if options.odd else 0 :: 2 if options.odd else 1]
+    tasks = CELLS[cell](options.tasks)[1 if options.odd else 0 :: 2 if options.odd or options.even else 1]
     for name in options.checkpoints:
         outcomes = asyncio.run(run_cell(name, tasks, options))
         label = f"{name}, unbound" if options.unbound else name

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from orchestrator.plan import Step
 from pool_registry.actions import as_text
 
-# How a figure may be written in a call: in smaller units, or as a share where it is in percent.
+# A call may have a figure in smaller units: days for weeks, minutes for hours, metres for kilometres.
 FACTORS = (1, 7, 12, 24, 60, 1000)
 
 _FIGURE = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")

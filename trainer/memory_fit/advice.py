@@ -116,6 +116,7 @@ EDITS: tuple[Callable[[Recipe], Edit], ...] = (  # also what a job that ran out 
     _halve_concurrency,
     _edit_model("checkpointing", False, True, "model.checkpointing: true"),
     _edit_model("precision", "float32", "bfloat16", "model.precision: bfloat16"),
+    _edit_model("precision", "auto", "bfloat16", "model.precision: bfloat16"),
     _edit_model("lora", None, LoraSettings(), "model.lora: {} (an adapter instead of every weight)"),
     _halve_vllm,
 )

@@ -268,6 +268,15 @@ def test_advice_tells_what_each_edit_frees(base):
     assert line.endswith("then it fits") == edited.fits
 
 
+def test_auto_precision_that_is_float32_here_may_be_bfloat16_to_save_memory(base, monkeypatch):
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr("torch.cpu._is_amx_tile_supported", lambda: False)
+    asked = recipe(base, model__precision="auto", model__lora={})
+    need = estimate_fit(asked, machine=PROCESSOR).need_bytes
+    advice = estimate_fit(asked, machine=Machine("cpu", False, need - 1, need - 1)).advice
+    assert any(line.startswith("model.precision: bfloat16 frees") for line in advice)
+
+
 def test_advice_finds_a_set_of_edits_where_no_single_one_is_enough(base):
     found = estimate_fit(recipe(base, sft__batch=512, sft__max_length=4096), machine=CARD)
     assert not found.fits

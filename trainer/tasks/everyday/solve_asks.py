@@ -55,8 +55,8 @@ def make_verifier(value: JsonValue) -> Verifier:
 def run_work(work: str, parts: Mapping[str, JsonValue]) -> JsonValue:
     """What one piece of work gives. Raises BadCall or WorkerFault."""
     operation = OPERATIONS[work]
-    known = {part: value for part, value in parts.items() if part in operation.parts}
-    return run_operation(work, fit_arguments(known, {"properties": operation.parts}))
+    request = {part: value for part, value in parts.items() if part in operation.parts}
+    return run_operation(work, fit_arguments(request, {"properties": operation.parts}))
 
 
 def _solve_fact(work: str, parts: Mapping[str, JsonValue]) -> JsonValue:
