@@ -205,9 +205,9 @@ PROVIDERS = ExtensionTable(
         ),
         TaskProvider(
             "everyday",
-            "Plain questions on ordinary tools; held_out are those that were written by hand.",
+            "Plain questions on ordinary tools, of all subjects or of one; held_out are those that were written by hand.",
             _open_everyday,
-            "[:held_out]",
+            "[:SUBJECT|:held_out]",
             "everyday",
         ),
     ),

@@ -1,4 +1,5 @@
-"""The task source `everyday`: plain questions, four in a row on one pool; and `everyday:held_out`, written by hand.
+"""The task source `everyday`: plain questions, four in a row on one pool; `everyday:sums` and the like, of one subject;
+and `everyday:held_out`, written by hand.
 
 Half of the pools are a part of the starter pool, the others have tools of another cut for the same work. Everything
 follows from the split, the seed and the group's number. Training and validation share wordings, but no query.
@@ -24,7 +25,7 @@ from trainer.tasks.everyday.pools import (
     make_starter_part,
 )
 from trainer.tasks.everyday.questions.countries import list_countries
-from trainer.tasks.everyday.questions.draw_question import draw_question
+from trainer.tasks.everyday.questions.draw_question import SUBJECTS, draw_question
 from trainer.tasks.everyday.questions.places import list_cities_by_name
 from trainer.tasks.everyday.questions.question import EverydayQuestion
 from trainer.tasks.everyday.solve_asks import make_verifier, try_solve
@@ -37,7 +38,7 @@ from trainer.tasks.wordings import expand_choices
 
 FAMILY = "everyday"
 HELD_OUT = "held_out"
-VERSION = 4
+VERSION = 5
 GROUP = 4  # tasks that share a pool
 LEVELS = (1, 2, 3)  # one step, two steps, more
 REFUSED_SHARE = 0.1
@@ -51,10 +52,13 @@ IRREPLACEABLE = frozenset(
 
 
 class EverydaySource:
-    """Everyday tasks."""
+    """Everyday tasks, of one subject or of all."""
 
-    name = FAMILY
     levels = LEVELS
+
+    def __init__(self, subject: str = "") -> None:
+        self.name = f"{FAMILY}:{subject}" if subject else FAMILY
+        self._subject = subject
 
     def tasks(self, split: str, count: int, seed: int = 0, levels: tuple[int, ...] | None = None) -> list[Task]:
         """`count` tasks, four in a row on one pool. Raises UnknownTask."""
@@ -64,7 +68,7 @@ class EverydaySource:
         for group in count_up():
             if len(tasks) >= count:
                 return tasks[:count]
-            tasks += _Group(split, seed, group, chosen).tasks()
+            tasks += _Group(self.name, self._subject, split, seed, group, chosen).tasks()
         raise AssertionError("count_up never ends")
 
 
@@ -72,9 +76,10 @@ def open_everyday(argument: str = "") -> TaskSource:
     """The source that a recipe names. Raises UnknownTask."""
     if argument == HELD_OUT:
         return HeldOutSource()
-    if argument:
-        raise UnknownTask(f"there is no {FAMILY}:{argument}; use {FAMILY} or {FAMILY}:{HELD_OUT}")
-    return EverydaySource()
+    if argument and argument not in SUBJECTS:
+        names = ", ".join(f"{FAMILY}:{name}" for name in (*SUBJECTS, HELD_OUT))
+        raise UnknownTask(f"there is no {FAMILY}:{argument}; use {FAMILY}, or one of {names}")
+    return EverydaySource(argument)
 
 
 def _check_levels(levels: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -88,11 +93,15 @@ def _check_levels(levels: tuple[int, ...] | None) -> tuple[int, ...]:
 class _Group:
     """Tasks that share a pool."""
 
-    def __init__(self, split: str, seed: int, number: int, levels: tuple[int, ...]) -> None:
+    def __init__(
+        self, family: str, subject: str, split: str, seed: int, number: int, levels: tuple[int, ...]
+    ) -> None:
+        self._family = family
+        self._subject = subject
         self._split = split
         self._levels = levels
         self._first = (seed * 1_000_003 + number) * GROUP % 2**40
-        self._random = make_random(f"{VERSION}/everyday/{split}/{seed}/{levels}/{number}")
+        self._random = make_random(f"{VERSION}/{family}/{split}/{seed}/{levels}/{number}")
         self._on_starter = self._random.random() < 0.5
         self._possible = list_starter_works() if self._on_starter else draw_other_works(self._random)
 
@@ -121,14 +130,14 @@ class _Group:
         return make_other_pool(works, self._possible, missing, self._split, self._random, f"everyday-{self._first}")
 
     def _draw_question(self) -> EverydayQuestion:
-        """A question that a pool with these possibilities answers, of one of the levels."""
+        """A question that a pool with these possibilities answers, of one of the levels. Raises UnknownTask."""
         for _ in range(MAX_DRAWS):
-            question = draw_question(self._split, self._random)
+            question = draw_question(self._split, self._random, self._subject)
             calls = expand(question.asks, self._possible)
             has_level = calls is not None and min(len(calls), LEVELS[-1]) in self._levels
             if has_level and try_solve(question.asks) is not None and self._belongs_here(question):
                 return question
-        raise AssertionError(f"{MAX_DRAWS} draws without a question of the levels {self._levels}")
+        raise UnknownTask(f"{self._family} has no questions of level {', '.join(map(str, self._levels))}")
 
     def _belongs_here(self, question: EverydayQuestion) -> bool:
         """Whether a query is of this split, so that none is of two."""
@@ -179,7 +188,7 @@ class _Group:
         assert calls is not None, "the pool was made for the question"
         value = try_solve(question.asks)
         return Task(
-            TaskRef(FAMILY, min(len(calls), LEVELS[-1]), self._split, self._first + place, VERSION),
+            TaskRef(self._family, min(len(calls), LEVELS[-1]), self._split, self._first + place, VERSION),
             write_query(question, self._random),
             make_verifier(value),
             make_turn(calls, pool.uses),
@@ -187,7 +196,7 @@ class _Group:
         )
 
     def _make_refusal(self, place: int, query: str, need: str, pool: EverydayPool) -> Task:
-        ref = TaskRef(FAMILY, 1, self._split, self._first + place, VERSION)
+        ref = TaskRef(self._family, 1, self._split, self._first + place, VERSION)
         return Task(ref, query, RefusalVerifier(), Turn(answer=refuse(need)), pool.pool)
 
 

@@ -14,7 +14,7 @@ MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 )  # fmt: skip
-NAMED_SHARE = 0.06  # of drawn days: Christmas Eve, Halloween
+NAMED_SHARE = 0.12  # of drawn days: Christmas Eve, Halloween
 
 
 def draw_dates(split: str, random: Random) -> EverydayQuestion:
@@ -99,4 +99,4 @@ def _write_ordinal(number: int) -> str:
 
 def _draw_period(random: Random) -> str:
     year = random.randint(2020, 2030)
-    return f"Q{random.randint(1, 4)} {year}" if random.random() < 0.4 else f"{random.choice(MONTHS)} {year}"
+    return f"Q{random.randint(1, 4)} {year}" if random.random() < 0.3 else f"{random.choice(MONTHS)} {year}"

@@ -1,8 +1,8 @@
-"""The draw of a question of any kind, and how often each kind is drawn."""
+"""The draw of a question of any subject, and how often each kind is drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from trainer.tasks.everyday.questions.companies import draw_company, draw_exchange
@@ -21,15 +21,23 @@ from trainer.tasks.everyday.questions.sums_and_units import (
 
 Draw = Callable[[str, Random], EverydayQuestion]
 
-_DRAWS: tuple[tuple[Draw, float], ...] = (
-    (draw_sum, 20), (draw_list, 2), (draw_units, 8), (draw_temperature, 2), (draw_dates, 16), (draw_zones, 5),
-    (draw_distances, 6), (draw_airport, 2), (draw_fact, 6), (draw_compared, 6), (draw_molecule, 3),
-    (draw_company, 4), (draw_exchange, 3), (draw_mixture, 4),
-)  # fmt: skip
+# The draws of each subject with their weights; a subject is drawn alone as the source `everyday:SUBJECT`.
+SUBJECTS: Mapping[str, tuple[tuple[Draw, float], ...]] = {
+    "sums": ((draw_sum, 20), (draw_list, 2)),
+    "units": ((draw_units, 8), (draw_temperature, 2), (draw_molecule, 3)),
+    "dates": ((draw_dates, 16), (draw_zones, 5)),
+    "places": ((draw_distances, 6), (draw_airport, 2), (draw_fact, 6), (draw_compared, 6)),
+    "companies": ((draw_company, 4), (draw_exchange, 3)),
+    "mixtures": ((draw_mixture, 4),),
+}
 
 
-def draw_question(split: str, random: Random) -> EverydayQuestion:
-    """A question of any kind in this split's words."""
-    draws, weights = zip(*_DRAWS, strict=True)
+def draw_question(split: str, random: Random, subject: str = "") -> EverydayQuestion:
+    """A question of one subject, or of any, in this split's words."""
+    draws, weights = zip(*_list_draws(subject), strict=True)
     draw: Draw = random.choices(draws, weights)[0]
     return draw(split, random)
+
+
+def _list_draws(subject: str) -> Sequence[tuple[Draw, float]]:
+    return SUBJECTS[subject] if subject else [draw for draws in SUBJECTS.values() for draw in draws]
