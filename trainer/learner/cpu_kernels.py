@@ -1,7 +1,7 @@
 """Parts of a transformer for training adapters on a CPU: the same results with fewer and cheaper operations.
 
-PEFT multiplies an adapter in float32 and stores what only a trained weight needs; attention over packed rows costs
-most where a mask hides the greater part of a square. Nothing here changes a model's weights or its saved form.
+PEFT multiplies an adapter in float32 and stores what only a trained weight needs; attention over packed rows would
+compute and store a square of which it needs a small part. Nothing here changes a model's weights or its saved form.
 """
 
 from __future__ import annotations
@@ -77,89 +77,92 @@ def _bind_forward(layer: Any, usual: Any, samples: bool) -> Any:
     return forward
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Tokens `start` to `end` of a packed sequence. They see the opening `root` to `root_end`, and themselves.
+# torch's attention for a CPU, block by block: no square of scores is ever stored. The public function does not return
+# the logarithms of the sums, and without them two pieces of one softmax cannot be joined.
+_attend = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default  # noqa: SLF001
+_attend_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default  # noqa: SLF001
 
-    `mask` [1, heads per group * tokens, tokens seen] is 0 where a token is seen and minus infinity elsewhere.
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """Where a packed sequence holds what.
+
+    Every part sees itself, causally. What stands below an opening sees all of the opening as well.
     """
 
-    root: int
-    root_end: int
-    start: int
-    end: int
-    mask: torch.Tensor
-
-    def gather(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Take the keys or values [groups, tokens, size] that this part sees."""
-        own = tensor[:, self.start : self.end]
-        return own if self.root == self.root_end else torch.cat([tensor[:, self.root : self.root_end], own], 1)
-
-    def scatter(self, target: torch.Tensor, grad: torch.Tensor) -> None:
-        """Put the gradient of what `gather` took into `target`, in which parts follow their opening."""
-        opening = self.root_end - self.root
-        target[:, self.start : self.end] = grad[:, opening:]
-        if opening:
-            target[:, self.root : self.root_end] += grad[:, :opening]
+    parts: tuple[slice, ...]
+    openings: tuple[tuple[slice, slice], ...]  # an opening, and what stands below it
 
 
-def make_parts(spans: torch.Tensor, copies: int, dtype: torch.dtype) -> list[Part]:
-    """Make the parts of `spans` [parts, 4] for attention in which `copies` heads share their keys."""
-    parts = []
-    for root, root_end, start, end in spans.tolist():
-        length, opening = end - start, root_end - root
-        mask = torch.full((length, opening + length), float("-inf"), dtype=dtype).triu_(opening + 1)
-        parts.append(Part(root, root_end, start, end, mask.repeat(copies, 1)[None]))
-    return parts
+def find_trees(spans: torch.Tensor) -> Trees:
+    """Read `spans` [parts, 4]: the opening and the tokens of each part. The parts below an opening follow it."""
+    rows = spans.tolist()
+    ends = {(root, root_end): end for root, root_end, _, end in rows if root_end > root}
+    openings = tuple((slice(root, root_end), slice(root_end, end)) for (root, root_end), end in ends.items())
+    return Trees(tuple(slice(start, end) for _, _, start, end in rows), openings)
 
 
 class TreeAttention(torch.autograd.Function):  # type: ignore[misc]  # torch is not typed
     """Attention over a packed sequence in which each part sees its opening and, causally, itself.
 
     Shapes: query [heads, tokens, size], key and value [groups, tokens, size]; each group of keys serves heads / groups
-    neighbouring heads.
+    neighbouring heads. All is computed in float32. The softmax over an opening and a part is joined from one over
+    each by the logarithms of their sums (Milakov and Gimelshein, arXiv 1805.02867), and its gradients likewise.
     """
 
     @staticmethod
     def forward(
-        context: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, parts: list[Part], scale: float
+        context: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, trees: Trees, scale: float
     ) -> torch.Tensor:
-        query = query * scale
-        result = torch.empty_like(query)
-        for part in parts:
-            own = query[:, part.start : part.end]
-            weights = _weigh(part, _stack(own, key), key)
-            result[:, part.start : part.end] = (weights @ part.gather(value)).view(own.shape)
-        context.save_for_backward(query, key, value)
-        context.parts, context.scale = parts, scale
+        query, key, value = query.float(), key.float(), value.float()
+        result, log_sums = torch.empty_like(query), query.new_empty(query.shape[:2])
+        for part in trees.parts:
+            keys, values = (_repeat(tensor[:, part], query) for tensor in (key, value))
+            own, own_sums = _attend(query[None, :, part], keys, values, 0.0, True, scale=scale)
+            result[:, part], log_sums[:, part] = own[0], own_sums[0]
+        for opening, below in trees.openings:
+            stacked = _stack(query[:, below], key)
+            above, above_sums = _attend(stacked, key[None, :, opening], value[None, :, opening], scale=scale)
+            own, own_sums = result[:, below], log_sums[:, below].clone()
+            above, above_sums = above.reshape(own.shape), above_sums.reshape(own_sums.shape)
+            sums = torch.logaddexp(own_sums, above_sums, out=log_sums[:, below])
+            own.mul_((own_sums - sums).exp()[..., None]).addcmul_(above, (above_sums - sums).exp()[..., None])
+        context.save_for_backward(query, key, value, result, log_sums)
+        context.trees, context.scale = trees, scale
         return result
 
     @staticmethod
     def backward(context: Any, *grads: torch.Tensor) -> Any:
-        query, key, value = context.saved_tensors
-        grad_query = torch.empty_like(query)
-        grad_key, grad_value = torch.empty_like(key), torch.empty_like(value)
-        for part in context.parts:
-            own = grad_query[:, part.start : part.end]
-            grad_result, stacked_query = (_stack(tensor[:, part.start : part.end], key) for tensor in (grads[0], query))
-            # Computed again: kept, they would take heads * tokens * tokens numbers in every layer.
-            weights = _weigh(part, stacked_query, key)
-            grad_weights = grad_result @ part.gather(value).transpose(1, 2)
-            grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)  # noqa: SLF001  one pass over the scores instead of four
-            part.scatter(grad_value, weights.transpose(1, 2) @ grad_result)
-            part.scatter(grad_key, grad_scores.transpose(1, 2) @ stacked_query)
-            own.copy_((grad_scores @ part.gather(key)).view(own.shape))
-        return grad_query * context.scale, grad_key, grad_value, None, None
+        query, key, value, result, log_sums = context.saved_tensors
+        scale, grad = context.scale, grads[0]
+        grad_query, grad_key, grad_value = (torch.empty_like(tensor) for tensor in (query, key, value))
+        for part in context.trees.parts:
+            keys, values = (_repeat(tensor[:, part], query) for tensor in (key, value))
+            of_part = (tensor[None, :, part] for tensor in (result, log_sums))
+            own = _attend_backward(
+                grad[None, :, part], query[None, :, part], keys, values, *of_part, 0.0, True, scale=scale
+            )
+            grad_query[:, part] = own[0][0]
+            for target, repeated in ((grad_key, own[1]), (grad_value, own[2])):
+                target[:, part] = repeated.view(len(key), -1, *repeated.shape[2:]).sum(1)
+        for opening, below in context.trees.openings:
+            stacked = [_stack(tensor[:, below], key) for tensor in (grad, query, result, log_sums)]
+            seen = [tensor[None, :, opening] for tensor in (key, value)]
+            above = _attend_backward(*stacked[:2], *seen, *stacked[2:], 0.0, False, scale=scale)
+            grad_query[:, below] += above[0].reshape(grad_query[:, below].shape)
+            grad_key[:, opening] += above[1][0]
+            grad_value[:, opening] += above[2][0]
+        return grad_query, grad_key, grad_value, None, None
 
 
-def _weigh(part: Part, stacked_query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-    """Compute the weights [groups, heads per group * tokens, tokens seen] of a part's scaled queries."""
-    return torch.baddbmm(part.mask, stacked_query, part.gather(key).transpose(1, 2)).softmax(-1)
+def _repeat(groups: torch.Tensor, heads: torch.Tensor) -> torch.Tensor:
+    """Give every head the keys or values of its group: [groups, tokens, size] to [1, heads, tokens, size]."""
+    return groups.repeat_interleave(len(heads) // len(groups), 0)[None]
 
 
 def _stack(heads: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
-    """Put the heads that share their keys below each other: one product a group instead of one a head."""
-    return heads.reshape(len(groups), -1, heads.shape[-1])
+    """Put the heads of a group below each other: [heads, tokens, ...] to [1, groups, heads per group * tokens, ...]."""
+    return heads.reshape(1, len(groups), -1, *heads.shape[2:])
 
 
 def attend_to_trees(
@@ -169,12 +172,12 @@ def attend_to_trees(
     value: torch.Tensor,
     _mask: torch.Tensor | None,
     *,
-    parts: list[Part],
+    trees: Trees,
     scaling: float,
     **_more: Any,
 ) -> tuple[torch.Tensor, None]:
     """Attend to trees in the form that transformers calls: [1, heads, tokens, size] to [1, tokens, heads, size]."""
-    result = TreeAttention.apply(query[0], key[0], value[0], parts, scaling)
+    result = TreeAttention.apply(query[0], key[0], value[0], trees, scaling).to(query.dtype)
     return result.transpose(0, 1)[None], None
 
 

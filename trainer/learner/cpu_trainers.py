@@ -18,7 +18,7 @@ from torch.nn.functional import nll_loss
 from torch.nn.utils.rnn import pad_sequence
 from trl import GRPOTrainer, SFTTrainer  # type: ignore[attr-defined]  # lazily exported
 
-from trainer.learner.cpu_kernels import make_parts, speed_up_adapters, tree_attention
+from trainer.learner.cpu_kernels import find_trees, speed_up_adapters, tree_attention
 from trainer.learner.ranks import count_ranks
 from trainer.learner.shared_openings import FamilySampler, collate_trees
 from trainer.learner.token_scores import TokenScores
@@ -89,8 +89,8 @@ class CpuSftTrainer(SFTTrainer):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._trees = _can_share_openings(self.model) and not self.args.packing
-        # Tree attention takes no values less precise than its mask, and is over when layers are computed again.
-        self._trees = self._trees and not self.args.bf16 and not self.args.gradient_checkpointing
+        # Tree attention is over when layers are computed again.
+        self._trees = self._trees and not self.args.gradient_checkpointing
         speed_up_adapters(self.model)
 
     def get_train_dataloader(self) -> Any:
@@ -127,7 +127,8 @@ class CpuSftTrainer(SFTTrainer):
         attention = nullcontext() if spans is None else tree_attention(model.config.get_text_config())
         with attention, self.accelerator.autocast():  # which accelerate puts around the model's own forward alone
             if spans is not None:
-                without_labels |= _prepare_trees(model, spans)
+                # A mask of any kind keeps the model from making its own.
+                without_labels |= {"trees": find_trees(spans), "attention_mask": torch.zeros(1, 1, 1, 1)}
             states, head = _compute_states(model, labels != -100, **without_labels)  # -100: no loss, as in transformers
             logits = head(states)
         # float32 also for a bfloat16 model: the softmax over the vocabulary needs the precision.
@@ -145,14 +146,6 @@ class CpuSftTrainer(SFTTrainer):
         tokens = inputs["attention_mask"].sum() if "attention_mask" in inputs else inputs["position_ids"].numel()
         self._total_train_tokens += int(tokens)
         metrics["num_tokens"] = [self._total_train_tokens]
-
-
-def _prepare_trees(model: Any, spans: torch.Tensor) -> dict[str, Any]:
-    """What a model is called with so that it attends to trees: a mask made by us keeps it from making its own."""
-    config = model.config.get_text_config()
-    copies = config.num_attention_heads // (getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
-    parts = make_parts(spans, copies, model.get_input_embeddings().weight.dtype)
-    return {"parts": parts, "attention_mask": torch.zeros(1, 1, 1, 1)}
 
 
 class CpuGrpoTrainer(GRPOTrainer):

@@ -188,7 +188,7 @@ SHARED = [
 def test_rows_with_one_opening_train_as_rows_of_their_own(tiny_base: Path) -> None:
     import torch
 
-    from trainer.learner.cpu_kernels import make_parts, speed_up_adapters, tree_attention
+    from trainer.learner.cpu_kernels import find_trees, speed_up_adapters, tree_attention
     from trainer.learner.shared_openings import collate_trees
 
     model = learner(tiny_base, lora=True)
@@ -211,14 +211,13 @@ def test_rows_with_one_opening_train_as_rows_of_their_own(tiny_base: Path) -> No
 
     packed = collate_trees(SHARED)
     config = model.config.get_text_config()
-    copies = config.num_attention_heads // config.num_key_value_heads
     speed_up_adapters(model.train())
     with tree_attention(config):
         logits = model(
             packed["input_ids"],
             attention_mask=torch.zeros(1, 1, 1, 1),
             position_ids=packed["position_ids"],
-            parts=make_parts(packed["spans"], copies, torch.float32),
+            trees=find_trees(packed["spans"]),
         ).logits
     loss = torch.nn.functional.cross_entropy(logits[0, :-1], packed["labels"][0, 1:], reduction="sum")
     loss.backward()
