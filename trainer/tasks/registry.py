@@ -205,7 +205,7 @@ PROVIDERS = ExtensionTable(
         ),
         TaskProvider(
             "everyday",
-            "Plain questions on ordinary tools, of all subjects or of one; held_out are those that were written by hand.",
+            "Plain questions on ordinary tools, of all subjects or of one; held_out are those written by hand.",
             _open_everyday,
             "[:SUBJECT|:held_out]",
             "everyday",
