@@ -88,8 +88,8 @@ def every_bank() -> list[tuple[str, ...]]:
     return [bank.texts for section in sections for bank in section] + [units.units.texts, units.units.temperature_texts]
 
 
-def draw(split: str, count: int, seed: int = 0, **rest):
-    return open_source("everyday").tasks(split, count, seed, **rest)
+def draw(split: str, count: int, seed: int = 0, source: str = "everyday", **rest):
+    return open_source(source).tasks(split, count, seed, **rest)
 
 
 @pytest.mark.medium
@@ -134,9 +134,22 @@ def test_levels_are_numbers_of_steps(level):
     assert {min(max(len(task.oracle_turn.steps), 1), 3) for task in draw("train", 24, levels=(level,))} == {level}
 
 
+@pytest.mark.medium
+@pytest.mark.parametrize(("subject", "work"), [("sums", "evaluate an arithmetic expression"), ("units", "convert units")])
+def test_a_subject_is_drawn_alone_and_its_tasks_are_no_others(subject, work):
+    tasks = draw("train", 200, source=f"everyday:{subject}")
+    planned = [task for task in tasks if task.oracle_turn.steps]
+    assert 0.85 < len(planned) / 200 < 0.97
+    assert sum(any(step.need.startswith(work) for step in task.oracle_turn.steps) for task in planned) > len(planned) / 2
+    assert {task.ref.family for task in tasks} == {f"everyday:{subject}"}
+    assert not {task.ref for task in tasks} & {task.ref for task in draw("train", 200)}
+
+
 def test_what_there_is_not_is_said():
-    with pytest.raises(UnknownTask, match="held_out"):
+    with pytest.raises(UnknownTask, match="everyday:sums.*held_out"):
         open_source("everyday:nope")
+    with pytest.raises(UnknownTask, match="everyday:sums has no questions of level 3"):
+        draw("train", 4, source="everyday:sums", levels=(3,))
     with pytest.raises(UnknownTask, match="levels"):
         draw("train", 4, levels=(9,))
     with pytest.raises(UnknownTask, match="test"):
