@@ -172,15 +172,15 @@ class Recipe(RecipeSection):
         """Recipes without pools, for this machine and one process are written as they were before these keys came."""
         document: dict[str, Any] = serialize(self)
         if self.pools is None:
-            del document["pools"]
+            document.pop("pools", None)
         if self.place.is_here:
-            del document["where"]
+            document.pop("where", None)
         if not self.place.is_rented:
-            del document["max_hours"]
+            document.pop("max_hours", None)
         if self.processes == 1:
-            del document["processes"]
+            document.pop("processes", None)
         if self.sharding == "none":
-            del document["sharding"]
+            document.pop("sharding", None)
         return document
 
     @property

@@ -156,7 +156,7 @@ class DemonstrationSettings(RecipeSection):
         """Recipes whose demonstrations are made where the job runs are written as before `where` came."""
         document: dict[str, Any] = serialize(self)
         if self.where == str(HERE):
-            del document["where"]
+            document.pop("where", None)
         return document
 
 

@@ -134,6 +134,11 @@ def test_a_recipe_without_pools_is_written_as_before_the_section_came():
     assert parse_recipe("{sft: {}, pools: null}") == recipe
 
 
+def test_a_recipe_is_written_without_what_is_not_set_too():
+    written = load_recipe("cpu-first-steps").model_dump(mode="json", exclude_none=True)
+    assert "pools" not in written and Recipe.model_validate(written) == load_recipe("cpu-first-steps")
+
+
 def test_pools_vary_only_where_the_model_is_shown_them():
     assert "must be shown the pool" in problems("{sft: {}, pools: {}, model: {prompt: query}}")[""]
     assert parse_recipe("{evaluate: {conditions: [varied]}, pools: {}, model: {prompt: query}}").pools is not None
