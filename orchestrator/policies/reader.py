@@ -22,6 +22,7 @@ from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, repea
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.copied_examples import find_copied_example
 from orchestrator.reader.fill import BoundNeed, parse_fill
+from orchestrator.reader.left_out_workers import list_left_out, put_in, uses_every_output
 from orchestrator.reader.mend_calls import may_be_tried
 from orchestrator.reader.needs import MAX_NEEDS, Need, format_needs, parse_needs
 from orchestrator.reader.refusal import REFUSAL, is_refusal, read_refused_need, refuse
@@ -34,6 +35,7 @@ from orchestrator.reader.repeat_steps import (
 )
 from orchestrator.reader.unused_figures import list_unused_figures
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
+from pool_registry.actions import NO_USAGE
 from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.language_models.completion import Completion, Draw, Grammar, Message
@@ -96,21 +98,20 @@ class ReaderPolicy:
             return turn
         if turn.failed or await self._doubts(episode, turn):
             return await self._draw_other_plan(episode, turn)
-        return turn
+        return turn if _goes_on(episode) else await self._put_in_left_out(episode, turn)
 
     async def _doubts(self, episode: Episode, turn: Turn) -> bool:
         """Whether a query is refused that is much like a worker, or the first plan leaves out a figure of it and can
         be tried."""
         if is_refusal(turn.answer):
             return await asyncio.to_thread(self._resembles_worker, episode.query)
-        goes_on = any(done.turn is not None for done in episode.rounds)
-        if goes_on or not turn.steps or not list_unused_figures(episode.query, turn.steps):
+        if _goes_on(episode) or not turn.steps or not list_unused_figures(episode.query, turn.steps):
             return False
         return all(may_be_tried(self._pool.workers[step.worker]) for step in turn.steps)
 
     async def draw_turn(self, episode: Episode, draw: Draw | None) -> Turn:
         """A turn drawn in this way. Raises WorkerFault."""
-        if any(done.turn is not None for done in episode.rounds):
+        if _goes_on(episode):
             return await self._plan_again(episode, draw)
         depth = await self.gauge.measure(episode) if self.gauge is not None else None
         return replace(await self._plan(episode, draw), out_of_depth=depth)
@@ -149,6 +150,32 @@ class ReaderPolicy:
         if rejected is not None and not await asyncio.to_thread(self._resembles_worker, episode.query):
             given_up = Turn(answer=refuse(rejected.need))
         return replace(given_up, usage=chosen.usage)
+
+    async def _put_in_left_out(self, episode: Episode, turn: Turn) -> Turn:
+        """The first plan, with a worker more where the query names one that it leaves out, and the plan works with
+        it."""
+        left_out = await asyncio.to_thread(list_left_out, episode.query, turn.steps, self._pool.workers)
+        if not left_out:
+            return turn
+        shown = await choose_shown(episode, self._pool)
+        opening = await asyncio.to_thread(self._open, episode, shown)
+
+        async def fill(bound: list[BoundNeed]) -> Turn:
+            needs = [item.need for item in bound]
+            written = format_needs(needs)
+            ranked = [[item] for item in bound]
+            filled, completions = await self._fill(episode.query, opening, written, needs, ranked, self.draw)
+            return _finish(replace(filled, text=f"{written}\n\n{filled.text}"), completions, shown)
+
+        longer = [bound for worker in left_out for bound in put_in(worker, turn.steps)]
+        plans = [renumber_turn(plan, episode.next_step_id) for plan in await asyncio.gather(*map(fill, longer))]
+        whole = [plan for plan in plans if plan.error is None and plan.steps and uses_every_output(plan)]
+        tried = await try_turns(whole, episode, CachingPool(self._pool), may_be_tried)
+        works = next((item for item in tried if item.ran and item.key is not None), None)
+        usage = sum((plan.usage for plan in plans), turn.usage) + sum((item.usage for item in tried), NO_USAGE)
+        chosen = turn if works is None else works.turn
+        text = turn.text if works is None else f"{turn.text}\n\nThe query names another worker:\n{works.turn.text}"
+        return replace(chosen, text=text, usage=usage, out_of_depth=turn.out_of_depth)
 
     async def _plan_again(self, episode: Episode, draw: Draw | None) -> Turn:
         """The next turn after steps have failed."""
@@ -215,6 +242,11 @@ class ReaderPolicy:
         """The workers that may be shown for each need, the most likely first."""
         workers = list(self._pool.workers.values())
         return [list_candidates(need, workers)[:CANDIDATES] for need in needs]
+
+
+def _goes_on(episode: Episode) -> bool:
+    """Whether the episode has had a turn."""
+    return any(done.turn is not None for done in episode.rounds)
 
 
 def _check_figures(tried: TriedTurn, query: str) -> TriedTurn:

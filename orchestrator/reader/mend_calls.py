@@ -141,13 +141,14 @@ def _choose_subject(query: str, value: str) -> str:
 def _list_names(text: str) -> list[str]:
     """What may be the name of something in a text: names of several words, then words that look like names (a capital
     within the text, a digit), then the others but for those that only join words. Each from the end."""
-    words = [match for match in _WORD.finditer(text) if _has_content(match.group())]
+    words = [match for match in _WORD.finditer(text) if has_content(match.group())]
     special = [match.group() for match in words if _looks_like_name(match)]
     plain = [match.group() for match in words]
     return list(dict.fromkeys([*reversed(_NAME.findall(text)), *reversed(special), *reversed(plain)]))
 
 
-def _has_content(word: str) -> bool:
+def has_content(word: str) -> bool:
+    """Whether a word of a question may name something."""
     return not _ASKING.fullmatch(word) and bool(content_words(word))
 
 

@@ -1,0 +1,79 @@
+"""Find a worker that the query names and a short plan leaves out, and put it in.
+
+A small model often stops after the first of two steps: "the e-mail of the person assigned to T-101" became the person
+alone. What shows it: a word of the query that is in no need, call or card of the plan, but on the card of a worker that
+the query is much like. The worker's own line is then a need more, after the others, before the last one, or in the
+place of the last one; which of these plans works is found by trying them (policies/reader.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from orchestrator.plan import Step, Turn, references
+from orchestrator.reader.bind_needs import LISTED, SURE_LIKENESS, score_need
+from orchestrator.reader.cards import describe_whole, format_listed
+from orchestrator.reader.fill import BoundNeed
+from orchestrator.reader.mend_calls import has_content, may_be_tried
+from orchestrator.reader.needs import Need
+from orchestrator.retrieval.choose_workers import content_words
+from pool_registry.actions import as_text
+from pool_registry.calls.live_pool import LiveWorker
+
+MAX_STEPS = 2  # of a plan that is too short: longer ones leave out words that they need not repeat
+MAX_LEFT_OUT = 2  # workers that are put in, each by itself
+MAX_CARDS = 2  # a word that more cards have than these says nothing about a worker
+
+
+def list_left_out(query: str, steps: Sequence[Step], workers: Mapping[str, LiveWorker]) -> list[LiveWorker]:
+    """The workers that a plan leaves out, the likeliest first; none for a longer plan, or one that may not be tried.
+    Blocks: call it from a thread."""
+    if not 0 < len(steps) <= MAX_STEPS or not all(_may_be_tried(step.worker, workers) for step in steps):
+        return []
+    cards = {name: set(content_words(describe_whole(worker))) for name, worker in workers.items()}
+    counts = Counter(word for card in cards.values() for word in card)
+    left_out = set(content_words(query)).difference(*(_list_covered(step, cards[step.worker]) for step in steps))
+    telling = {word for word in left_out if has_content(word) and not word.isdigit() and counts[word] <= MAX_CARDS}
+    used = {step.worker for step in steps}
+    named = [name for name, card in cards.items() if name not in used and card & telling]
+    others = [workers[name] for name in named if may_be_tried(workers[name])]
+    scores = score_need(query, others) if others else []
+    likely = sorted(zip(scores, range(len(others)), strict=True), key=lambda item: (-item[0], item[1]))
+    return [others[place] for score, place in likely if score >= SURE_LIKENESS][:MAX_LEFT_OUT]
+
+
+def put_in(worker: LiveWorker, steps: Sequence[Step]) -> Iterator[list[BoundNeed]]:
+    """Yield the needs of the plans that take a worker in: after its steps, before the last one, in its place."""
+    places = {step.id: place for place, step in enumerate(steps, start=1)}
+    plan = [
+        BoundNeed(Need(step.need, tuple(places[k] for k in step.access if k in places)), step.worker, LISTED)
+        for step in steps
+    ]
+    *first, last = plan
+    need, count = Need(format_listed(worker)), len(plan)
+    yield [*plan, _bind(worker, replace(need, access=(count,)))]
+    after = replace(last.need, access=(*last.need.access, count))
+    yield [*first, _bind(worker, need), replace(last, need=after)]
+    yield [*first, _bind(worker, replace(need, access=last.need.access))]
+
+
+def uses_every_output(turn: Turn) -> bool:
+    """Whether the answer or another step quotes each step: of a plan that was put together so, none is idle."""
+    quoted = references(turn.answer).union(*(step.references for step in turn.steps))
+    return {step.id for step in turn.steps} <= quoted
+
+
+def _may_be_tried(name: str, workers: Mapping[str, LiveWorker]) -> bool:
+    return name in workers and may_be_tried(workers[name])
+
+
+def _list_covered(step: Step, card: set[str]) -> set[str]:
+    """The words that a step covers: those of its need, its worker's card and its call."""
+    texts = (step.need, *map(as_text, step.arguments.values()))
+    return card.union(*map(content_words, texts))
+
+
+def _bind(worker: LiveWorker, need: Need) -> BoundNeed:
+    return BoundNeed(need, worker.spec.name, LISTED)
