@@ -22,7 +22,7 @@ from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, repea
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.copied_examples import find_copied_example
 from orchestrator.reader.fill import BoundNeed, parse_fill
-from orchestrator.reader.left_out_workers import list_left_out, put_in, uses_every_output
+from orchestrator.reader.left_out_workers import connect_steps, list_left_out, put_in, uses_every_output
 from orchestrator.reader.mend_calls import may_be_tried
 from orchestrator.reader.needs import MAX_NEEDS, Need, format_needs, parse_needs
 from orchestrator.reader.refusal import REFUSAL, is_refusal, read_refused_need, refuse
@@ -96,9 +96,11 @@ class ReaderPolicy:
         turn = await self.draw_turn(episode, self.draw)
         if not self.revises or not self._other_plans:
             return turn
+        if not _goes_on(episode):
+            turn = await self._put_in_left_out(episode, turn)
         if turn.failed or await self._doubts(episode, turn):
             return await self._draw_other_plan(episode, turn)
-        return turn if _goes_on(episode) else await self._put_in_left_out(episode, turn)
+        return turn
 
     async def _doubts(self, episode: Episode, turn: Turn) -> bool:
         """Whether a query is refused that is much like a worker, or the first plan leaves out a figure of it and can
@@ -167,8 +169,8 @@ class ReaderPolicy:
             filled, completions = await self._fill(episode.query, opening, written, needs, ranked, self.draw)
             return _finish(replace(filled, text=f"{written}\n\n{filled.text}"), completions, shown)
 
-        longer = [bound for worker in left_out for bound in put_in(worker, turn.steps)]
-        plans = [renumber_turn(plan, episode.next_step_id) for plan in await asyncio.gather(*map(fill, longer))]
+        filled_plans = await asyncio.gather(*map(fill, put_in(left_out, turn.steps)))
+        plans = [renumber_turn(connect_steps(plan, episode.query), episode.next_step_id) for plan in filled_plans]
         whole = [plan for plan in plans if plan.error is None and plan.steps and uses_every_output(plan)]
         tried = await try_turns(whole, episode, CachingPool(self._pool), may_be_tried)
         works = next((item for item in tried if item.ran and item.key is not None), None)

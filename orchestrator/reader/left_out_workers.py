@@ -3,14 +3,16 @@
 A small model often stops after the first of two steps: "the e-mail of the person assigned to T-101" became the person
 alone. What shows it: a word of the query that is in no need, call or card of the plan, but on the card of a worker that
 the query is much like. The worker's own line is then a need more, after the others, before the last one, or in the
-place of the last one; which of these plans works is found by trying them (policies/reader.py).
+place of the last one. Which of these plans works is found by trying them (policies/reader.py).
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
 
 from orchestrator.plan import Step, Turn, references
 from orchestrator.reader.bind_needs import LISTED, SURE_LIKENESS, score_need
@@ -23,7 +25,7 @@ from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LiveWorker
 
 MAX_STEPS = 2  # of a plan that is too short: longer ones leave out words that they need not repeat
-MAX_LEFT_OUT = 2  # workers that are put in, each by itself
+MAX_LEFT_OUT = 2  # workers that are put in
 MAX_CARDS = 2  # a word that more cards have than these says nothing about a worker
 
 
@@ -44,19 +46,40 @@ def list_left_out(query: str, steps: Sequence[Step], workers: Mapping[str, LiveW
     return [others[place] for score, place in likely if score >= SURE_LIKENESS][:MAX_LEFT_OUT]
 
 
-def put_in(worker: LiveWorker, steps: Sequence[Step]) -> Iterator[list[BoundNeed]]:
-    """Yield the needs of the plans that take a worker in: after its steps, before the last one, in its place."""
+def put_in(left_out: Sequence[LiveWorker], steps: Sequence[Step]) -> Iterator[list[BoundNeed]]:
+    """Yield the needs of the plans that take such workers in: one after the steps or before the last one; both, the
+    likelier one last, in the place of the last one; one in its place."""
     places = {step.id: place for place, step in enumerate(steps, start=1)}
     plan = [
         BoundNeed(Need(step.need, tuple(places[k] for k in step.access if k in places)), step.worker, LISTED)
         for step in steps
     ]
     *first, last = plan
-    need, count = Need(format_listed(worker)), len(plan)
-    yield [*plan, _bind(worker, replace(need, access=(count,)))]
-    after = replace(last.need, access=(*last.need.access, count))
-    yield [*first, _bind(worker, need), replace(last, need=after)]
-    yield [*first, _bind(worker, replace(need, access=last.need.access))]
+    before, count = last.need.access, len(plan)
+    for worker in left_out:
+        yield [*plan, _bind(worker, (count,))]
+        yield [*first, _bind(worker), replace(last, need=replace(last.need, access=(*before, count)))]
+    for goal, source in permutations(left_out, 2):
+        yield [*first, _bind(source, before), _bind(goal, (count,))]
+    for worker in left_out:
+        yield [*first, _bind(worker, before)]
+
+
+def connect_steps(turn: Turn, query: str) -> Turn:
+    """The turn, of which each step quotes a step that it may see: where it quotes none, in place of an argument that
+    the query does not have, the last one of several."""
+    return replace(turn, steps=tuple(_connect(step, query) for step in turn.steps))
+
+
+def _connect(step: Step, query: str) -> Step:
+    if not step.access or step.references:
+        return step
+    invented = [name for name, value in step.arguments.items() if not _stands_in(as_text(value), query)]
+    return replace(step, arguments={**step.arguments, invented[-1]: f"${step.access[-1]}"}) if invented else step
+
+
+def _stands_in(text: str, query: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", query, re.IGNORECASE) is not None
 
 
 def uses_every_output(turn: Turn) -> bool:
@@ -75,5 +98,6 @@ def _list_covered(step: Step, card: set[str]) -> set[str]:
     return card.union(*map(content_words, texts))
 
 
-def _bind(worker: LiveWorker, need: Need) -> BoundNeed:
-    return BoundNeed(need, worker.spec.name, LISTED)
+def _bind(worker: LiveWorker, access: tuple[int, ...] = ()) -> BoundNeed:
+    """The need that is a worker's own line."""
+    return BoundNeed(Need(format_listed(worker), access), worker.spec.name, LISTED)

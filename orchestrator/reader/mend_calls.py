@@ -2,9 +2,9 @@
 
 A small model often chooses the right worker and hands it too much ("kilos of salmon" for salmon), another noun of the
 query, or the name of a thing one step away (paella, where its main ingredient is meant). A look-up says so at once.
-Tried are parts of the rejected value, other words of the query, and what another worker returns for the value; the
-first call that the worker accepts takes the place of the rejected one (repeat_steps.py). Nothing is tried that may
-have effects or that costs money.
+Tried are the words of the query that the call misspells, parts of the rejected value, other words of the query, and
+what another worker returns for the value; the first call that the worker accepts takes the place of the rejected one
+(repeat_steps.py). Nothing is tried that may have effects or that costs money.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from orchestrator.engine.episode import StepRun
 from orchestrator.plan import Step, escape
@@ -25,6 +26,7 @@ from pool_registry.calls.live_pool import LivePool, LiveWorker
 MAX_VALUES = 3  # other values that are tried for a parameter
 NAME_WORDS = 2  # an example of more words is no name
 PROGRAMS = {"code", "query", "sql"}  # arguments that are no names, whatever their example is
+MISSPELLED = 0.6  # the least likeness (Ratcliff and Obershelp's) of a word and what is written in its place
 MAX_BRIDGES = 2  # workers that a rejected value is handed to first
 # Words of questions that name nothing; others that only join words are no content words.
 _ASKING = re.compile(
@@ -91,6 +93,8 @@ def _list_trials(query: str, rejected: StepRun, pool: LivePool) -> Iterator[_Tri
     worker = pool.workers.get(step.worker)
     if worker is None or not may_be_tried(worker) or step.references:
         return
+    if copied := _copy_from_query(query, step, worker):
+        yield _Trial(Step(0, step.worker, copied, need=step.need))
     for name, value in _list_texts(rejected, worker).items():
         rule = _rule(worker, name)
         for other in list_values(query, value):
@@ -104,6 +108,18 @@ def _list_trials(query: str, rejected: StepRun, pool: LivePool) -> Iterator[_Tri
                 _Trial(call, Step(0, other, {parameter: escape(subject)}, need=described))
                 for other, parameter in _list_bridges(described, step.worker, name, pool)
             )
+
+
+def _copy_from_query(query: str, step: Step, worker: LiveWorker) -> dict[str, JsonValue] | None:
+    """The arguments with the words of the query that their texts misspell; None where they misspell none."""
+    words = {word.casefold(): word for word in _WORD.findall(query) if has_content(word)}
+    copied = dict(step.arguments)
+    for name, value in step.arguments.items():
+        if not isinstance(value, str) or value.casefold() in query.casefold() or _takes_phrase(worker, name):
+            continue
+        for word in get_close_matches(value.casefold(), words, 1, MISSPELLED):
+            copied[name] = escape(words[word])
+    return copied if copied != step.arguments and worker.argument_problem(copied) is None else None
 
 
 def _list_texts(rejected: StepRun, worker: LiveWorker) -> dict[str, str]:

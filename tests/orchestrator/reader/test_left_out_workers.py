@@ -36,15 +36,24 @@ def ram_of(host: str) -> int:
     """RAM that is installed in a machine, in gigabytes."""
     return {"atlas": 64}[host]
 
+def cost_of(host: str) -> float:
+    """What a machine costs a month, in euros."""
+    return {"atlas": 30.0}[host]
+
+def times(a: float, b: float) -> float:
+    """Product of two numbers."""
+    return a * b
+
 def to_mb(gigabytes: float) -> float:
     """Converts gigabytes into megabytes, MB."""
     return gigabytes * 1024
 '''
-OWNER, EMAIL, RAM, TO_MB = (
-    "person assigned to a ticket", "E-mail address of somebody on the team",
+OWNER, NAME, EMAIL, RAM, TO_MB = (
+    "person assigned to a ticket", "Name of the person a ticket is assigned to",
+    "E-mail address of somebody on the team",
     "RAM that is installed in a machine, in gigabytes", "convert units of measure",
 )  # fmt: skip
-PARAMETERS = {OWNER: "ticket_id", EMAIL: "person", RAM: "host", TO_MB: "gigabytes"}
+PARAMETERS = {OWNER: "ticket_id", NAME: "ticket_id", EMAIL: "person", RAM: "host", TO_MB: "gigabytes"}
 USAGE = Usage(10, 5)
 
 
@@ -68,7 +77,7 @@ class Model:
         return Completion("\n".join([*lines, f"= {self.answer or f'${len(needs)}'}"]), usage=USAGE)
 
     def pick(self, need: str) -> object:
-        return "atlas" if need == RAM else self.value
+        return {RAM: "atlas", NAME: "T-101"}.get(need, self.value)
 
 
 @pytest.fixture
@@ -108,6 +117,23 @@ def test_a_first_step_that_the_query_names_comes_before_the_second(ask):
 def test_a_worker_may_stand_in_the_place_of_the_one_that_was_planned(ask):
     episode = ask("email address of Mira please", Model(OWNER, "Mira"))
     assert episode.answer == "mira@desk.example" and list_workers(episode) == ["email_of"]
+
+
+def test_an_argument_that_the_query_does_not_have_makes_room_for_an_output(ask):
+    class Sum(Model):
+        async def write(self, messages, _grammar, _draw):
+            if len(messages) > 2 and "costs a month" in str(messages[2].content):
+                return Completion('1. {"host": "atlas"}\n2. {"a": 3, "b": 1}\n= $2', usage=USAGE)
+            return Completion('1. {"a": 3, "b": 1}\n= $1' if len(messages) > 2 else "1. multiply", usage=USAGE)
+
+    episode = ask("What do 3 months of atlas cost?", Sum("multiply", 3))
+    assert episode.answer == 90 and list_workers(episode) == ["cost_of", "times"]
+
+
+def test_two_workers_that_the_query_names_may_follow_each_other(ask):
+    model = Model(TO_MB, 10)
+    episode = ask("What email address does the owner of ticket T-101 have?", model)
+    assert episode.answer == "mira@desk.example" and list_workers(episode) == ["ticket_owner", "email_of"]
 
 
 def test_a_plan_that_does_not_work_with_another_worker_stays(ask):

@@ -34,11 +34,16 @@ def origin(ingredient: str) -> str:
     """The country that an ingredient comes from."""
     return {"rice": "Vietnam"}[ingredient]
 
+def price_gap(one: str, other: str) -> float:
+    """By how much one ingredient is dearer than another one."""
+    return PRICES[one.lower()] - PRICES[other]
+
 def times(a: float, b: float) -> float:
     """The product of two numbers."""
     return a * b
 '''
 PRICE, TIMES = "What one kilogram of an ingredient costs", "The product of two numbers"
+GAP = "By how much one ingredient is dearer than another one"
 
 
 @pytest.fixture
@@ -82,6 +87,13 @@ def test_a_part_of_a_rejected_value_takes_its_place_and_what_waited_goes_on(ask)
 def test_another_word_of_the_query_takes_the_place_of_a_wrong_one(ask):
     episode = ask("how much does salmon cost per kilo", f"1. {PRICE}", '1. {"ingredient": "kilo"}\n= it costs $1')
     assert episode.answer == "it costs 31"
+
+
+def test_words_that_a_call_misspells_are_copied_from_the_query_all_at_once(ask):
+    episode = ask(
+        "difference of Salmon and rice in price", f"1. {GAP}", '1. {"one": "salmons-0", "other": "ricce"}\n= $1'
+    )
+    assert episode.answer == pytest.approx(28.6)
 
 
 def test_what_is_one_step_away_is_reached_through_the_worker_that_returns_it(ask):
