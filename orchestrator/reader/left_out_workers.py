@@ -9,16 +9,16 @@ place of the last one. Which of these plans works is found by trying them (polic
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 
 from orchestrator.plan import Step, Turn, references
-from orchestrator.reader.bind_needs import LISTED, SURE_LIKENESS, score_need
+from orchestrator.reader.bind_needs import LISTED, SURE_LIKENESS
 from orchestrator.reader.cards import describe_whole, format_listed
 from orchestrator.reader.fill import BoundNeed
-from orchestrator.reader.mend_calls import has_content, may_be_tried
+from orchestrator.reader.mend_calls import may_be_tried
+from orchestrator.reader.named_workers import list_named
 from orchestrator.reader.needs import Need
 from orchestrator.retrieval.choose_workers import content_words
 from pool_registry.actions import as_text
@@ -26,7 +26,6 @@ from pool_registry.calls.live_pool import LiveWorker
 
 MAX_STEPS = 2  # of a plan that is too short: longer ones leave out words that they need not repeat
 MAX_LEFT_OUT = 2  # workers that are put in
-MAX_CARDS = 2  # a word that more cards have than these says nothing about a worker
 
 
 def list_left_out(query: str, steps: Sequence[Step], workers: Mapping[str, LiveWorker]) -> list[LiveWorker]:
@@ -34,16 +33,11 @@ def list_left_out(query: str, steps: Sequence[Step], workers: Mapping[str, LiveW
     Blocks: call it from a thread."""
     if not 0 < len(steps) <= MAX_STEPS or not all(_may_be_tried(step.worker, workers) for step in steps):
         return []
-    cards = {name: set(content_words(describe_whole(worker))) for name, worker in workers.items()}
-    counts = Counter(word for card in cards.values() for word in card)
-    left_out = set(content_words(query)).difference(*(_list_covered(step, cards[step.worker]) for step in steps))
-    telling = {word for word in left_out if has_content(word) and not word.isdigit() and counts[word] <= MAX_CARDS}
     used = {step.worker for step in steps}
-    named = [name for name, card in cards.items() if name not in used and card & telling]
-    others = [workers[name] for name in named if may_be_tried(workers[name])]
-    scores = score_need(query, others) if others else []
-    likely = sorted(zip(scores, range(len(others)), strict=True), key=lambda item: (-item[0], item[1]))
-    return [others[place] for score, place in likely if score >= SURE_LIKENESS][:MAX_LEFT_OUT]
+    covered = set().union(*(_list_covered(step, workers[step.worker]) for step in steps))
+    others = [item for item in list_named(query, workers, covered) if item.worker.spec.name not in used]
+    likely = [item.worker for item in others if item.likeness >= SURE_LIKENESS and may_be_tried(item.worker)]
+    return likely[:MAX_LEFT_OUT]
 
 
 def put_in(left_out: Sequence[LiveWorker], steps: Sequence[Step]) -> Iterator[list[BoundNeed]]:
@@ -92,10 +86,10 @@ def _may_be_tried(name: str, workers: Mapping[str, LiveWorker]) -> bool:
     return name in workers and may_be_tried(workers[name])
 
 
-def _list_covered(step: Step, card: set[str]) -> set[str]:
+def _list_covered(step: Step, worker: LiveWorker) -> set[str]:
     """The words that a step covers: those of its need, its worker's card and its call."""
-    texts = (step.need, *map(as_text, step.arguments.values()))
-    return card.union(*map(content_words, texts))
+    texts = (describe_whole(worker), step.need, *map(as_text, step.arguments.values()))
+    return set().union(*map(content_words, texts))
 
 
 def _bind(worker: LiveWorker, access: tuple[int, ...] = ()) -> BoundNeed:

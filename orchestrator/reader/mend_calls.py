@@ -18,8 +18,8 @@ from orchestrator.engine.episode import StepRun
 from orchestrator.plan import Step, escape
 from orchestrator.reader.bind_needs import SURE_LIKENESS, rank_workers
 from orchestrator.reader.cards import quote_example
+from orchestrator.reader.named_workers import has_content
 from orchestrator.reader.needs import Need
-from orchestrator.retrieval.choose_workers import content_words
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 
@@ -28,12 +28,6 @@ NAME_WORDS = 2  # an example of more words is no name
 PROGRAMS = {"code", "query", "sql"}  # arguments that are no names, whatever their example is
 MISSPELLED = 0.6  # the least likeness (Ratcliff and Obershelp's) of a word and what is written in its place
 MAX_BRIDGES = 2  # workers that a rejected value is handed to first
-# Words of questions that name nothing; others that only join words are no content words.
-_ASKING = re.compile(
-    r"how|what|which|who|whose|when|where|why|much|many|do|does|did|have|has|had|can|could|would|should|give|tell|show|"
-    r"find|please|me|i|my|we|our|you|your|from|before|after",
-    re.IGNORECASE,
-)
 _WORD = re.compile(r"[^\W_](?:[\w.:/@-]*[^\W_])?")  # T-101 and 2025-03-31 are one word
 _NAME = re.compile(r"[A-Z][\w-]*(?: [A-Z][\w-]*)+")  # Old Chimney
 
@@ -161,11 +155,6 @@ def _list_names(text: str) -> list[str]:
     special = [match.group() for match in words if _looks_like_name(match)]
     plain = [match.group() for match in words]
     return list(dict.fromkeys([*reversed(_NAME.findall(text)), *reversed(special), *reversed(plain)]))
-
-
-def has_content(word: str) -> bool:
-    """Whether a word of a question may name something."""
-    return not _ASKING.fullmatch(word) and bool(content_words(word))
 
 
 def _looks_like_name(match: re.Match[str]) -> bool:
