@@ -3,8 +3,9 @@
 A small model often chooses the right worker and hands it too much ("kilos of salmon" for salmon), another noun of the
 query, or the name of a thing one step away (paella, where its main ingredient is meant). A look-up says so at once.
 Tried are the words of the query that the call misspells, parts of the rejected value, other words of the query, and
-what another worker returns for the value; the first call that the worker accepts takes the place of the rejected one
-(repeat_steps.py). Nothing is tried that may have effects or that costs money.
+what another worker returns for the value. A call that passes an output on is tried with that of the next likely worker
+for the step before it. The first call that the worker accepts takes the place of the rejected one (repeat_steps.py).
+Nothing is tried that may have effects or that costs money.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from difflib import get_close_matches
 
 from orchestrator.engine.episode import StepRun
 from orchestrator.plan import Step, escape
-from orchestrator.reader.bind_needs import SURE_LIKENESS, rank_workers
+from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, rank_workers
 from orchestrator.reader.cards import quote_example
 from orchestrator.reader.named_workers import has_content
 from orchestrator.reader.needs import Need
@@ -28,6 +29,7 @@ NAME_WORDS = 2  # an example of more words is no name
 PROGRAMS = {"code", "query", "sql"}  # arguments that are no names, whatever their example is
 MISSPELLED = 0.6  # the least likeness (Ratcliff and Obershelp's) of a word and what is written in its place
 MAX_BRIDGES = 2  # workers that a rejected value is handed to first
+_QUOTE = re.compile(r"\$[0-9]+")
 _WORD = re.compile(r"[^\W_](?:[\w.:/@-]*[^\W_])?")  # T-101 and 2025-03-31 are one word
 _NAME = re.compile(r"[A-Z][\w-]*(?: [A-Z][\w-]*)+")  # Old Chimney
 
@@ -43,12 +45,13 @@ class _Trial:
 def plan_trials(query: str, rejected: Sequence[StepRun], runs: Iterable[StepRun], pool: LivePool) -> list[Step]:
     """The calls to try in place of the rejected ones, with ids from 1 on; of all `runs` of the episode none is
     repeated. Blocks: call it from a thread."""
-    calls = {_key(run.step) for run in runs}
+    earlier = {run.step.id: run for run in runs}
+    calls = {_key(run.step) for run in earlier.values()}
     steps: list[Step] = []
     for run in rejected:
         if not _is_meant(run.step, pool):
             continue
-        for trial in _list_trials(query, run, pool):
+        for trial in _list_trials(query, run, earlier, pool):
             if _key(trial.call) in calls:
                 continue
             if trial.before is None:
@@ -82,10 +85,13 @@ def _link(before: Step, call: Step, first_id: int) -> tuple[Step, Step]:
     return replace(before, id=first_id), replace(call, id=first_id + 1, arguments=arguments, access=(first_id,))
 
 
-def _list_trials(query: str, rejected: StepRun, pool: LivePool) -> Iterator[_Trial]:
+def _list_trials(query: str, rejected: StepRun, earlier: Mapping[int, StepRun], pool: LivePool) -> Iterator[_Trial]:
     step = rejected.step
     worker = pool.workers.get(step.worker)
-    if worker is None or not may_be_tried(worker) or step.references:
+    if worker is None or not may_be_tried(worker):
+        return
+    if step.references:
+        yield from _list_other_sources(step, earlier, pool)
         return
     if copied := _copy_from_query(query, step, worker):
         yield _Trial(Step(0, step.worker, copied, need=step.need))
@@ -102,6 +108,23 @@ def _list_trials(query: str, rejected: StepRun, pool: LivePool) -> Iterator[_Tri
                 _Trial(call, Step(0, other, {parameter: escape(subject)}, need=described))
                 for other, parameter in _list_bridges(described, step.worker, name, pool)
             )
+
+
+def _list_other_sources(step: Step, earlier: Mapping[int, StepRun], pool: LivePool) -> Iterator[_Trial]:
+    """The call with the output of another worker: where it passes one output on, that is of the wrong kind."""
+    quoting = {name: int(str(value)[1:]) for name, value in step.arguments.items() if _QUOTE.fullmatch(str(value))}
+    source = earlier.get(next(iter(quoting.values()), 0))
+    if len(quoting) != 1 or len(step.references) != 1 or source is None or source.step.references:
+        return
+    values = list(source.step.arguments.values())
+    if len(values) != 1 or not isinstance(values[0], str):
+        return
+    call = replace(step, id=0, arguments={**step.arguments, next(iter(quoting)): None}, access=())
+    others = [worker for name, worker in pool.workers.items() if name not in (step.worker, source.step.worker)]
+    likely = [item.worker for item in list_candidates(Need(source.step.need), others)]
+    takers = {name: parameter for name in likely if (parameter := _name_parameter(pool.workers[name]))}
+    for name, parameter in list(takers.items())[:MAX_BRIDGES]:
+        yield _Trial(call, Step(0, name, {parameter: values[0]}, need=source.step.need))
 
 
 def _copy_from_query(query: str, step: Step, worker: LiveWorker) -> dict[str, JsonValue] | None:

@@ -161,12 +161,17 @@ def _list_plans(episode: Episode) -> list[_Plan]:
 
 
 def _find_mended(steps: Sequence[StepRun], trials: Sequence[StepRun]) -> dict[int, int]:
-    """The ids of the rejected steps that have an accepted call, with the ids of those."""
+    """The ids of the rejected steps that have an accepted call, and of the steps that another one has taken the place
+    of for it, with the ids of those."""
     mended: dict[int, int] = {}
     for run in filter(is_rejected, steps):
         accepted = choose_mended(run, (trial for trial in trials if trial.step.id not in mended.values()))
-        if accepted is not None:
-            mended[run.step.id] = accepted.step.id
+        if accepted is None:
+            continue
+        mended[run.step.id] = accepted.step.id
+        sources = {trial.step.need: trial.step.id for trial in trials if trial.step.id in accepted.step.access}
+        before = (other.step for other in steps if other.step.id in run.step.references)
+        mended |= {step.id: sources[step.need] for step in before if step.need in sources}
     return mended
 
 
