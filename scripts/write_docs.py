@@ -77,8 +77,52 @@ def clients() -> str:
     return markdown(("feature", *names), rows)
 
 
+# What the cells of bench/generalization.py ask, in the words of the docs.
+CELLS = {
+    "seen": "the four families on the starter pool",
+    "renamed": "the same, every worker renamed and re-described",
+    "redescribed": "the same, every worker re-described in words kept from training",
+    "shuffled": "the same on the workers that they need and up to eight others, in another order",
+    "distractors": "the same among two to five more workers that look useful",
+    "missing": "the same, one tool gone, a substitute under another name",
+    "flaky": "the same where tools fail on some calls; each has a twin that does not",
+    "added": "the same with a worker that was added after training, which they need",
+    "held_out": "the two families that nothing is trained on",
+    "worlds": "worlds whose domains are kept from training",
+    "everyday": "questions written by hand, at odd places: nobody reads them",
+    "plain": "plain questions on the starter pool",
+    "own": "questions by hand on four pools of people; their failures were read",
+    "fresh": "questions by hand on three more such pools",
+    "words": "the four families in a person's words",
+    "refusals": "questions that no worker of their pool can answer",
+}
+CHECKPOINTS = {
+    "smollm2-reader": "`smollm2-reader`",
+    "smollm2-reader+samples=4": "four plans that vote",
+    "starter-grpo": "`starter-grpo`, bound",
+    "starter-grpo, unbound": "`starter-grpo`, not bound",
+}
+
+
+def generalization() -> str:
+    """How far checkpoints come on what they have not learnt: share right, its interval, and the number of tasks."""
+    rows = json.loads((ROOT / "bench" / "results" / "generalization.json").read_text(encoding="utf-8"))["rows"]
+    by_cell = {(row["cell"], row["checkpoint"]): row for row in rows}
+
+    def write(cell: str, checkpoint: str) -> str:
+        row = by_cell.get((cell, checkpoint))
+        if row is None:
+            return "-"
+        low, high = row["interval"]
+        return f"{row['correct']:.2f} [{low:.2f}, {high:.2f}] of {row['tasks']}"
+
+    lines = [(text, *(write(cell, name) for name in CHECKPOINTS)) for cell, text in CELLS.items()]
+    return markdown(("tasks", *CHECKPOINTS.values()), lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
-    table.__name__: table for table in (policies, worker_kinds, families, presets, task_sources, rewards, clients)
+    table.__name__: table
+    for table in (policies, worker_kinds, families, presets, task_sources, rewards, clients, generalization)
 }
 
 
