@@ -9,7 +9,7 @@ that was rejected is tried with other words of the query, and then with the next
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -160,25 +160,31 @@ class ReaderPolicy:
         left_out = await asyncio.to_thread(list_left_out, episode.query, turn.steps, self._pool.workers)
         if not left_out:
             return turn
+        plans = await self._fill_plans(episode, put_in(left_out, turn.steps))
+        whole = [plan for plan in plans if plan.error is None and plan.steps and uses_every_output(plan)]
+        tried = await try_turns(whole, episode, CachingPool(self._pool), may_be_tried)
+        usage = sum((plan.usage for plan in plans), turn.usage) + sum((item.usage for item in tried), NO_USAGE)
+        longer = next((item.turn for item in tried if item.ran and item.key is not None), None)
+        if longer is None:
+            return replace(turn, usage=usage)
+        text = f"{turn.text}\n\nThe query names another worker:\n{longer.text}"
+        return replace(longer, text=text, usage=usage, out_of_depth=turn.out_of_depth)
+
+    async def _fill_plans(self, episode: Episode, needs_of_plans: Iterable[list[BoundNeed]]) -> list[Turn]:
+        """The arguments for the bound needs of several plans."""
         shown = await choose_shown(episode, self._pool)
         opening = await asyncio.to_thread(self._open, episode, shown)
 
         async def fill(bound: list[BoundNeed]) -> Turn:
             needs = [item.need for item in bound]
             written = format_needs(needs)
-            ranked = [[item] for item in bound]
-            filled, completions = await self._fill(episode.query, opening, written, needs, ranked, self.draw)
-            return _finish(replace(filled, text=f"{written}\n\n{filled.text}"), completions, shown)
+            turn, completions = await self._fill(
+                episode.query, opening, written, needs, [[item] for item in bound], self.draw
+            )
+            finished = _finish(replace(turn, text=f"{written}\n\n{turn.text}"), completions, shown)
+            return renumber_turn(connect_steps(finished, episode.query), episode.next_step_id)
 
-        filled_plans = await asyncio.gather(*map(fill, put_in(left_out, turn.steps)))
-        plans = [renumber_turn(connect_steps(plan, episode.query), episode.next_step_id) for plan in filled_plans]
-        whole = [plan for plan in plans if plan.error is None and plan.steps and uses_every_output(plan)]
-        tried = await try_turns(whole, episode, CachingPool(self._pool), may_be_tried)
-        works = next((item for item in tried if item.ran and item.key is not None), None)
-        usage = sum((plan.usage for plan in plans), turn.usage) + sum((item.usage for item in tried), NO_USAGE)
-        chosen = turn if works is None else works.turn
-        text = turn.text if works is None else f"{turn.text}\n\nThe query names another worker:\n{works.turn.text}"
-        return replace(chosen, text=text, usage=usage, out_of_depth=turn.out_of_depth)
+        return list(await asyncio.gather(*map(fill, needs_of_plans)))
 
     async def _plan_again(self, episode: Episode, draw: Draw | None) -> Turn:
         """The next turn after steps have failed."""
