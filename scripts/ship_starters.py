@@ -2,11 +2,12 @@
 
     python scripts/ship_starters.py JOB [--prefix tiny] [--home FOLDER]
     python scripts/ship_starters.py JOB --name smollm2-reader [--average STEP=WEIGHT ...] [--home FOLDER]
+    python scripts/ship_starters.py CHECKPOINT --name smollm2-reader
 
 Weights are stored in half precision and loaded in single precision. The last checkpoint of each stage is taken, under
 the name PREFIX-STAGE; with --name the job's last one alone. --average ships the weighted mean of several checkpoints
-of the job, which does what a falling learning rate would have done (arXiv 1803.05407). Folders of this machine do not
-stay in the manifest.
+of the job, which does what a falling learning rate would have done (arXiv 1803.05407). CHECKPOINT is a folder, such as
+average_adapters.py writes. Folders of this machine do not stay in the manifest.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from assets import asset
-from orchestrator.checkpoints import complete_steps, read_checkpoint, seal
+from orchestrator.checkpoints import MANIFEST, complete_steps, read_checkpoint, seal
 from pool_registry.actions import JsonValue
 from pool_registry.atomic_write import draft_folder
 from pool_registry.storage.data_folder import choose_home
@@ -32,7 +33,7 @@ RESUMING = ("trainer_state.json",)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("job")
+    parser.add_argument("job", metavar="JOB or CHECKPOINT")
     parser.add_argument("--prefix", default="tiny")
     parser.add_argument("--name", help="of the job's last checkpoint, shipped alone")
     parser.add_argument("--average", nargs="+", default=[], metavar="STEP=WEIGHT")
@@ -40,7 +41,8 @@ def main() -> None:
     options = parser.parse_args()
     checkpoints = choose_home(options.home).jobs / options.job / "checkpoints"
     shipped: set[str] = set()
-    for _, folder in complete_steps(checkpoints):
+    is_checkpoint = (Path(options.job) / MANIFEST).is_file()
+    for folder in [Path(options.job)] if is_checkpoint else [step for _, step in complete_steps(checkpoints)]:
         name = options.name or f"{options.prefix}-{read_checkpoint(folder, verify=True).stage}"
         if name not in shipped:
             shipped.add(name)
