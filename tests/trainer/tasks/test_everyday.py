@@ -135,18 +135,19 @@ def test_levels_are_numbers_of_steps(level):
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize(("subject", "work"), [("sums", "evaluate an arithmetic expression"), ("units", "convert units")])
+@pytest.mark.parametrize(("subject", "work"), [("sums", "evaluate an arithmetic"), ("units", "convert units")])
 def test_a_subject_is_drawn_alone_and_its_tasks_are_no_others(subject, work):
     tasks = draw("train", 200, source=f"everyday:{subject}")
     planned = [task for task in tasks if task.oracle_turn.steps]
     assert 0.85 < len(planned) / 200 < 0.97
-    assert sum(any(step.need.startswith(work) for step in task.oracle_turn.steps) for task in planned) > len(planned) / 2
+    works = [task for task in planned if any(step.need.startswith(work) for step in task.oracle_turn.steps)]
+    assert len(works) > len(planned) / 2
     assert {task.ref.family for task in tasks} == {f"everyday:{subject}"}
     assert not {task.ref for task in tasks} & {task.ref for task in draw("train", 200)}
 
 
 def test_what_there_is_not_is_said():
-    with pytest.raises(UnknownTask, match="everyday:sums.*held_out"):
+    with pytest.raises(UnknownTask, match=r"everyday:sums.*held_out"):
         open_source("everyday:nope")
     with pytest.raises(UnknownTask, match="everyday:sums has no questions of level 3"):
         draw("train", 4, source="everyday:sums", levels=(3,))

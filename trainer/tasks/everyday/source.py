@@ -93,9 +93,7 @@ def _check_levels(levels: tuple[int, ...] | None) -> tuple[int, ...]:
 class _Group:
     """Tasks that share a pool."""
 
-    def __init__(
-        self, family: str, subject: str, split: str, seed: int, number: int, levels: tuple[int, ...]
-    ) -> None:
+    def __init__(self, family: str, subject: str, split: str, seed: int, number: int, levels: tuple[int, ...]) -> None:
         self._family = family
         self._subject = subject
         self._split = split
