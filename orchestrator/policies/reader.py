@@ -18,7 +18,7 @@ from orchestrator.grammars.reader_grammars import fill_grammar, needs_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import ShownWorkers, Turn, renumber_turn
 from orchestrator.policies.voting import TriedTurn, choose_turn, make_draws, try_turns
-from orchestrator.reader.bind_needs import list_candidates, repeats_line
+from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, repeats_line
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.copied_examples import find_copied_example
 from orchestrator.reader.fill import BoundNeed, parse_fill
@@ -123,7 +123,8 @@ class ReaderPolicy:
         shown = await choose_shown(episode, self._pool)
         opening = await asyncio.to_thread(self._open, episode, shown)
         first = await self._write(opening, needs_grammar(MAX_NEEDS, REFUSAL) if self.constrained else None, draw)
-        if is_refusal(first.text) and await asyncio.to_thread(self._resembles_worker, episode.query):
+        insists = is_refusal(first.text) and await asyncio.to_thread(self._resembles_worker, episode.query)
+        if insists:
             first = await self._write(opening, needs_grammar(MAX_NEEDS), draw)
         if is_refusal(first.text):
             return _finish(Turn(answer=first.text, text=first.text), [first], shown)
@@ -131,6 +132,9 @@ class ReaderPolicy:
         if not needs:
             return _finish(Turn(error="the model named no need", text=first.text), [first], shown)
         ranked = await asyncio.to_thread(self._rank, needs)
+        unsure = next((need for need, likely in zip(needs, ranked, strict=True) if not _has_sure(likely)), None)
+        if insists and unsure is not None:  # the model has refused, and no worker is much like what it names now
+            return _finish(Turn(answer=refuse(unsure.text), text=first.text), [first], shown)
         turn, completions = await self._fill(episode.query, opening, first.text, needs, ranked, draw)
         text = "\n\n".join(filter(None, (first.text, turn.text)))
         return _finish(replace(turn, text=text), [first, *completions], shown)
@@ -256,6 +260,11 @@ class ReaderPolicy:
 def _goes_on(episode: Episode) -> bool:
     """Whether the episode has had a turn."""
     return any(done.turn is not None for done in episode.rounds)
+
+
+def _has_sure(likely: list[BoundNeed]) -> bool:
+    """Whether a worker is so much like a need that it serves it."""
+    return bool(likely) and likely[0].likeness >= SURE_LIKENESS
 
 
 def _check_figures(tried: TriedTurn, query: str) -> TriedTurn:
