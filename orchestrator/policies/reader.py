@@ -18,13 +18,12 @@ from orchestrator.grammars.reader_grammars import fill_grammar, needs_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import ShownWorkers, Turn, renumber_turn
 from orchestrator.policies.voting import TriedTurn, choose_turn, make_draws, try_turns
-from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, repeats_line
+from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, repeats_line, score_need
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.copied_examples import find_copied_example
 from orchestrator.reader.fill import BoundNeed, parse_fill
 from orchestrator.reader.left_out_workers import connect_steps, list_left_out, put_in, uses_every_output
 from orchestrator.reader.mend_calls import may_be_tried
-from orchestrator.reader.named_workers import resembles_worker
 from orchestrator.reader.needs import MAX_NEEDS, Need, format_needs, parse_needs
 from orchestrator.reader.refusal import REFUSAL, is_refusal, read_refused_need, refuse
 from orchestrator.reader.repeat_steps import (
@@ -248,8 +247,8 @@ class ReaderPolicy:
         return Turn(answer=refuse(unserved.text), text=completions[-1].text if completions else ""), completions
 
     def _resembles_worker(self, query: str) -> bool:
-        """Whether a refusal of a query is more likely to be wrong than right."""
-        return resembles_worker(query, self._pool.workers)
+        """Whether a query is so much like a worker that a refusal of it is more likely to be wrong than right."""
+        return max(score_need(query, list(self._pool.workers.values())), default=0.0) >= SURE_LIKENESS
 
     def _rank(self, needs: list[Need]) -> list[list[BoundNeed]]:
         """The workers that may be shown for each need, the most likely first."""

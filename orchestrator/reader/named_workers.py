@@ -7,15 +7,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from orchestrator.reader.bind_needs import SURE_LIKENESS, score_need
+from orchestrator.reader.bind_needs import score_need
 from orchestrator.reader.cards import describe_whole
 from orchestrator.retrieval.choose_workers import content_words
 from pool_registry.calls.live_pool import LiveWorker
 
 MAX_CARDS = 2  # a word that more cards have than these says nothing about a worker
-# Of queries that a pool can answer nine in ten are as much like a worker that they name, or surely like any; of those
-# that none can answer one in five (tests/orchestrator/reader/test_named_workers.py).
-NAMED_LIKENESS = 0.3
 # Words of questions that name nothing; others that only join words are no content words.
 _ASKING = re.compile(
     r"how|what|which|who|whose|when|where|why|much|many|do|does|did|have|has|had|can|could|would|should|give|tell|show|"
@@ -43,14 +40,6 @@ def list_named(query: str, workers: Mapping[str, LiveWorker], covered: Collectio
     scores = score_need(query, named) if named else []
     pairs = [NamedWorker(worker, score) for worker, score in zip(named, scores, strict=True)]
     return sorted(pairs, key=lambda item: -item.likeness)
-
-
-def resembles_worker(query: str, workers: Mapping[str, LiveWorker]) -> bool:
-    """Whether a query is so much like a worker that a refusal of it is more likely to be wrong than right. Blocks: call
-    it from a thread."""
-    if max(score_need(query, list(workers.values())), default=0.0) >= SURE_LIKENESS:
-        return True
-    return any(item.likeness >= NAMED_LIKENESS for item in list_named(query, workers))
 
 
 def has_content(word: str) -> bool:
