@@ -98,7 +98,6 @@ CELLS = {
 }
 CHECKPOINTS = {
     "smollm2-reader": "`smollm2-reader`",
-    "smollm2-reader+samples=4": "four plans that vote",
     "starter-grpo": "`starter-grpo`, bound",
     "starter-grpo, unbound": "`starter-grpo`, not bound",
 }
