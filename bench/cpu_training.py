@@ -52,7 +52,7 @@ def main() -> None:
     if options.one:
         print(json.dumps(passes()))
         return
-    kept = json.loads(options.out.read_text()) if options.only and options.out else {}
+    kept = json.loads(options.out.read_text()) if options.only and options.out and options.out.is_file() else {}
     figures = {name: measure() for name, measure in PARTS.items() if name in (options.only or PARTS)}
     report = {**kept, "cores": os.cpu_count(), "load": os.getloadavg()[0], **figures}
     text = json.dumps(report, indent=1)
