@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -52,6 +52,20 @@ def draft_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     flush_to_disk(folder.parent)
+
+
+def make_once(folder: Path, make: Callable[[Path], None]) -> Path:
+    """Return `folder`, filled by `make` unless it is there already. Where several processes fill it, the first one
+    wins."""
+    if folder.exists():
+        return folder
+    try:
+        with draft_folder(folder) as draft:
+            make(draft)
+    except OSError:
+        if not folder.exists():  # otherwise another process was faster
+            raise
+    return folder
 
 
 def flush_to_disk(path: Path) -> None:

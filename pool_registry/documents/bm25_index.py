@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from pool_registry.atomic_write import draft_folder
 
 TITLE_WEIGHT = 3  # a passage's title counts as often as this
 
@@ -55,16 +53,3 @@ def build(titled: Sequence[tuple[str, str]], folder: Path) -> None:
 def load(folder: Path) -> Any:
     """Load the retriever in `folder`, mapped into memory."""
     return library().BM25.load(str(folder), mmap=True)
-
-
-def make_once(folder: Path, make: Callable[[Path], None]) -> Path:
-    """Return `folder`, filled by `make` unless it is there already."""
-    if folder.exists():
-        return folder
-    try:
-        with draft_folder(folder) as draft:
-            make(draft)
-    except OSError:
-        if not folder.exists():  # otherwise another process was faster
-            raise
-    return folder

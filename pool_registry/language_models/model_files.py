@@ -16,7 +16,7 @@ from typing import Any
 
 from assets import asset
 from pool_registry.actions import JsonValue
-from pool_registry.atomic_write import draft_folder
+from pool_registry.atomic_write import make_once
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.adapter_folder import read_json
 from pool_registry.storage.data_folder import find_home
@@ -40,12 +40,8 @@ def model_path(reference: str) -> Path:
     if reference.startswith(HUB):
         return _fetch(reference.removeprefix(HUB))
     if reference == STARTER:
-        folder = starter_folder()
-        if not folder.exists():
-            with _convert_lock:
-                if not folder.exists():
-                    _convert_starter(folder)
-        return folder
+        with _convert_lock:
+            return make_once(starter_folder(), _convert_starter)
     folder = Path(reference).expanduser()
     _check_folder(folder)
     return folder
@@ -143,10 +139,9 @@ def _convert_starter(folder: Path) -> None:
     model = model.to(torch.bfloat16)
     # The loader notes the GGUF as a quantization and its title as the model's name; neither is true here.
     model.config.__dict__.pop("quantization_config", None)
-    model.config.name_or_path = folder.name
-    with draft_folder(folder) as draft:
-        model.save_pretrained(draft)
-        tokenizer.save_pretrained(draft)
+    model.config.name_or_path = starter_folder().name
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
 
 
 def be_quiet() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from pool_registry.atomic_write import make_once
 from pool_registry.documents import bm25_index, passages
 from pool_registry.documents.bm25_index import Index
 from pool_registry.documents.passages import Collection, DocumentFiles, Passage
@@ -134,7 +135,7 @@ def _load(files: DocumentFiles, home: Home) -> Library:
         stored = {"passages": [astuple(passage) for passage in collection.passages], "skipped": collection.skipped}
         (folder / "passages.json").write_text(json.dumps(stored), encoding="utf-8")
 
-    folder = bm25_index.make_once(home.artifacts / f"documents-v{INDEX_VERSION}-{_fingerprint(files)}", make)
+    folder = make_once(home.artifacts / f"documents-v{INDEX_VERSION}-{_fingerprint(files)}", make)
     stored = json.loads((folder / "passages.json").read_text(encoding="utf-8"))
     indexed = [Passage(*row) for row in stored["passages"]]
     skipped = [(name, reason) for name, reason in stored["skipped"]]

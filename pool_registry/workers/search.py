@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from pool_registry.atomic_write import make_once
 from pool_registry.documents import bm25_index
 from pool_registry.documents.bm25_index import Index
 from pool_registry.errors import WorkerFault
@@ -97,7 +98,7 @@ def _last_change(corpus: str) -> float:
 def _load_or_build(corpus: str, home: Home) -> Index:
     titled = _read_corpus(corpus)
     folder = home.artifacts / f"search-v{INDEX_VERSION}-{_fingerprint(titled)}"
-    bm25_index.make_once(folder, lambda draft: bm25_index.build(titled, draft))
+    make_once(folder, lambda draft: bm25_index.build(titled, draft))
     shown = [f"{title}: {text}"[:MAX_SHOWN_CHARS] if title else text[:MAX_SHOWN_CHARS] for title, text in titled]
     return Index(bm25_index.load(folder), shown)
 

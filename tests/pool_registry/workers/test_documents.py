@@ -183,14 +183,3 @@ def test_no_word_of_a_text_is_lost(tmp_path):
     passages = READERS[".md"]("a.md", ("# h\n" + " ".join(words) + "\n\n## h2\n" + "\n".join(words)).encode())
     seen = " ".join(passage.text for passage in passages).split()
     assert [word for word in seen if word.startswith("w")] == words * 2
-
-
-def test_whoever_is_second_with_an_index_takes_the_first(tmp_path):
-    from pool_registry.documents.bm25_index import make_once
-
-    def make(draft):
-        (draft / "mine").write_text("x")
-        (tmp_path / "index" / "theirs").mkdir(parents=True)  # another process was faster
-
-    assert make_once(tmp_path / "index", make) == tmp_path / "index"
-    assert [each.name for each in tmp_path.iterdir()] == ["index"] and (tmp_path / "index" / "theirs").exists()
