@@ -20,6 +20,7 @@ from trainer.tasks.casual.spell import spell_number
 from trainer.tasks.everyday.asks import ToolUse, add_days, make_turn, subtract_days
 from trainer.tasks.everyday.everyday_data import (
     HELD_OUT_TEXTS,
+    load_combined,
     load_dates,
     load_ledger,
     load_money,
@@ -83,7 +84,7 @@ def every_bank() -> list[tuple[str, ...]]:
     sections = (
         sums.sums, sums.lists, load_money().sums, dates.dates, dates.zones, places.distances, places.airports,
         places.facts, places.compared, units.molecules, units.mixtures, ledger.company, ledger.exchange,
-        load_refusals().refusals,
+        load_refusals().refusals, *load_combined().combined.values(),
     )  # fmt: skip
     return [bank.texts for section in sections for bank in section] + [units.units.texts, units.units.temperature_texts]
 

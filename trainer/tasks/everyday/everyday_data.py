@@ -72,12 +72,16 @@ class UnitGroup(TaskData):
 
 
 class UnitBank(TaskData):
-    """Ways to ask for a conversion."""
+    """Ways to ask for a conversion. `amounts` are figures in words, "two and a half", `parts` those before a unit in
+    the singular, "half a", and `singular` is the singular of such units."""
 
     texts: tuple[str, ...]
     temperature_texts: tuple[str, ...]
     groups: tuple[UnitGroup, ...]
     temperatures: tuple[tuple[str, ...], ...]
+    amounts: dict[str, str]
+    parts: dict[str, str]
+    singular: dict[str, str]
 
 
 class RefusalBank(TaskData):
@@ -143,6 +147,12 @@ class LedgerWords(TaskData):
     currencies: dict[str, tuple[str, str]]
 
 
+class CombinedWords(TaskData):
+    """Questions that combine two kinds of work, by what they are about."""
+
+    combined: dict[str, tuple[AskBank, ...]]
+
+
 class RefusalWords(TaskData):
     """What no ordinary pool can do."""
 
@@ -206,6 +216,11 @@ def load_places() -> PlaceWords:
 @cache
 def load_ledger() -> LedgerWords:
     return load_task_data("everyday_ledger", LedgerWords)
+
+
+@cache
+def load_combined() -> CombinedWords:
+    return load_task_data("everyday_combined", CombinedWords)
 
 
 @cache

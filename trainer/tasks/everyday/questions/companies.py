@@ -21,13 +21,13 @@ def draw_company(split: str, random: Random) -> EverydayQuestion:
     bank = choose_bank(load_ledger().company, random)
     company, region = random.choice(COMPANIES[split]), random.choice(REGIONS)
     status = random.choice(STATUS_WORDS) if bank.asks == "revenue" else random.choice(("paid", "paid", *STATUS_WORDS))
-    span, start, end = _draw_span(random)
+    span, start, end = draw_span(random)
     percent = random.randint(2, 60)
     other = random.choice([number for number in COMPANIES[split] if number != company])
     before, year = random.choice(((2022, 2023), (2023, 2024)))
-    revenue = _ask_revenue(company, status, start, end)
-    other_revenue = _ask_revenue(other, status, start, end)
-    years = tuple(_ask_revenue(company, status, f"{number}-01-01", f"{number}-12-31") for number in (year, before))
+    revenue = ask_revenue(company, status, start, end)
+    other_revenue = ask_revenue(other, status, start, end)
+    years = tuple(ask_revenue(company, status, f"{number}-01-01", f"{number}-12-31") for number in (year, before))
     where = f"from sales where company_id = {company} and placed between '{start}' and '{end}'"
     asks: dict[str, tuple[Ask, ...]] = {
         "revenue": (revenue,),
@@ -51,12 +51,12 @@ def draw_company(split: str, random: Random) -> EverydayQuestion:
     return EverydayQuestion(choose_text(bank.texts, split, random), gaps, asks[bank.asks], True)
 
 
-def _ask_revenue(company: int, status: str, start: str, end: str) -> Ask:
+def ask_revenue(company: int, status: str, start: str, end: str) -> Ask:
     select = Ask("select", {"query": select_revenue(str(company), status, start, end)})
     return Ask("revenue", {"company": str(company), "status": status, "start": start, "end": end}, (select,))
 
 
-def _draw_span(random: Random) -> tuple[str, str, str]:
+def draw_span(random: Random) -> tuple[str, str, str]:
     """A year, a quarter or a month: its name, its first day and its last."""
     year = random.randint(2022, 2024)
     kind = random.randrange(3)

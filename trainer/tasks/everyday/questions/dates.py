@@ -33,7 +33,7 @@ def draw_dates(split: str, random: Random) -> EverydayQuestion:
     code = random.choice(sorted(load_dates().holiday_countries))
     country = random.choice((*load_dates().holiday_countries[code], code))
     weeks = random.randint(2, 12)
-    period = _draw_period(random)
+    period = draw_period(random)
     which = random.choice(("first", "last"))
     day = start.isoformat()
     if bank.asks == "is_holiday" and random.random() < 0.5:
@@ -102,6 +102,6 @@ def _write_ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _draw_period(random: Random) -> str:
+def draw_period(random: Random) -> str:
     year = random.randint(2020, 2030)
     return f"Q{random.randint(1, 4)} {year}" if random.random() < 0.3 else f"{random.choice(MONTHS)} {year}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from trainer.tasks.everyday.questions.combinations import draw_combination
 from trainer.tasks.everyday.questions.companies import draw_company, draw_exchange
 from trainer.tasks.everyday.questions.countries import draw_compared, draw_fact
 from trainer.tasks.everyday.questions.dates import draw_dates
@@ -28,7 +29,7 @@ SUBJECTS: Mapping[str, tuple[tuple[Draw, float], ...]] = {
     "dates": ((draw_dates, 16), (draw_zones, 5)),
     "places": ((draw_distances, 6), (draw_airport, 2), (draw_fact, 6), (draw_compared, 6)),
     "companies": ((draw_company, 4), (draw_exchange, 3)),
-    "mixtures": ((draw_mixture, 4),),
+    "mixtures": ((draw_mixture, 4), (draw_combination, 8)),
 }
 
 

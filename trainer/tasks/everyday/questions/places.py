@@ -19,7 +19,7 @@ from trainer.tasks.everyday.solve_asks import run_work
 def draw_zones(split: str, random: Random) -> EverydayQuestion:
     """The time in another place, at a given moment or on arrival there."""
     bank = choose_bank(load_dates().zones, random)
-    place, other = _draw_places(2, random)
+    place, other = draw_places(2, random)
     moment = datetime(2024, 1, 1) + timedelta(minutes=15 * random.randrange(96 * 365 * 4))
     hours = random.randint(2, 15)
     minutes = 60 * hours if bank.asks == "hours_later" else 5 * random.randint(9, 190)
@@ -37,7 +37,7 @@ def draw_zones(split: str, random: Random) -> EverydayQuestion:
 def draw_distances(split: str, random: Random) -> EverydayQuestion:
     """The distance between places, there and back or by way of a third, or the hours of a flight."""
     bank = choose_bank(load_places().distances, random)
-    origin, destination, via = _draw_places(3, random)
+    origin, destination, via = draw_places(3, random)
     if bank.asks == "farther":
         via, destination = sorted((via, destination), key=lambda place: _measure(origin, place))
     trips = random.randint(2, 12)
@@ -75,19 +75,19 @@ def _measure(origin: str, destination: str) -> float:
 def draw_airport(split: str, random: Random) -> EverydayQuestion:
     """A fact about an airport, or the code of a city's airport."""
     bank = choose_bank(load_places().airports, random)
-    code, city = random.choice(_list_codes()), random.choice(list_cities_by_name())
+    code, city = random.choice(list_codes()), random.choice(list_cities_by_name())
     place = city if bank.asks == "airport code" else code
     ask = Ask("airport_fact", {"place": place, "fact": bank.asks})
     return EverydayQuestion(choose_text(bank.texts, split, random), {"code": code, "city": city}, (ask,), True)
 
 
-def _draw_places(count: int, random: Random) -> list[str]:
+def draw_places(count: int, random: Random) -> list[str]:
     """Cities or airport codes, of which no two are the same place."""
     while True:
         if random.random() < 0.5:
             places = random.sample(list_cities_by_name(), count)
         else:
-            places = random.sample(_list_codes(), count)
+            places = random.sample(list_codes(), count)
         codes = {list_cities().get(fold_place(place), place) for place in places}
         if len(codes) == count:
             return places
@@ -100,7 +100,7 @@ def list_cities_by_name() -> tuple[str, ...]:
 
 
 @cache
-def _list_codes() -> tuple[str, ...]:
+def list_codes() -> tuple[str, ...]:
     """IATA codes: those of the cities, and every tenth of the others."""
     cities = sorted(set(list_cities().values()))
     others = [code for code in sorted(airports()) if code.isalpha() and code not in cities]

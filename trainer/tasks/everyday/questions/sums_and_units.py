@@ -14,6 +14,7 @@ _OPERATIONS = {
     "product": "multiply", "sum_of_two": "add", "difference": "subtract", "quotient": "divide", "boxes": "multiply",
     "shared": "divide", "rectangle": "multiply",
 }  # fmt: skip
+IN_WORDS_SHARE = 0.15  # of measures: "two and a half km", and of those that have a name in the singular "half a mile"
 
 
 def draw_sum(split: str, random: Random) -> EverydayQuestion:
@@ -58,9 +59,15 @@ def draw_units(split: str, random: Random) -> EverydayQuestion:
     value = str(random.randint(low, random.choice((high, max(low + 9, high // 10)))))
     if random.random() < 0.2:
         value += random.choice((".5", ".25", ".2"))
+    written = _group_digits(value, random)
+    if random.random() < IN_WORDS_SHARE:
+        written, value = random.choice(sorted(load_units().units.amounts.items()))
+    if random.random() < IN_WORDS_SHARE and source in load_units().units.singular:
+        written, value = random.choice(sorted(load_units().units.parts.items()))
+        source = load_units().units.singular[source]
     text = choose_text(load_units().units.texts, split, random)
     ask = convert_units(_parse_figure(value), source, target)
-    return EverydayQuestion(text, {"v": _group_digits(value, random), "from": source, "to": target}, (ask,))
+    return EverydayQuestion(text, {"v": written, "from": source, "to": target}, (ask,))
 
 
 def draw_temperature(split: str, random: Random) -> EverydayQuestion:
