@@ -35,7 +35,7 @@ def fill_grammar(schemas: Sequence[Mapping[str, JsonValue]], refusals: Sequence[
         2. {"value": "$1", "from_unit": "km", "to_unit": "mile"}
         = $2
 
-    Or one of `refusals` as the answer, without any line before it.
+    Or one of `refusals` alone, without the mark of an answer: so a reader learns to write it.
     """
     rules = JsonRules()
     lines = []
@@ -44,7 +44,7 @@ def fill_grammar(schemas: Sequence[Mapping[str, JsonValue]], refusals: Sequence[
         lines.append(rf'"{number}. " {rules.define(f"line_{number}", arguments)} "\n"')
     answer = rules.add_line(tuple(range(1, len(schemas) + 1)))
     plan = " ".join([*lines, '"= "', answer])
-    return Grammar(rules.write(join_choices([plan, *(f'"= " {write_text(text)}' for text in refusals)])))
+    return Grammar(rules.write(join_choices([plan, *map(write_text, refusals)])))
 
 
 def _bracket(number: int) -> str:

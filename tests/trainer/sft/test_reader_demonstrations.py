@@ -8,12 +8,15 @@ from itertools import count
 import pytest
 
 from orchestrator.engine.events import TaskRef
+from orchestrator.grammars.reader_grammars import fill_grammar, needs_grammar
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.registry import POLICIES, Policy
-from orchestrator.reader.refusal import refuse
+from orchestrator.reader.needs import MAX_NEEDS, parse_needs
+from orchestrator.reader.refusal import REFUSAL, is_refusal, refuse
 from pool_registry.actions import Status
-from pool_registry.calls.live_pool import LivePool
+from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.language_models.completion import Draw
+from pool_registry.starter import starter_pool
 from tests.orchestrator.support.engine import (  # noqa: F401
     STAGE,
     Events,
@@ -22,12 +25,14 @@ from tests.orchestrator.support.engine import (  # noqa: F401
     engine_kinds,
     worker,
 )
+from tests.orchestrator.support.grammar_walk import accepts
 from trainer.errors import TrainingFailed
 from trainer.evaluation.trials import run_task
 from trainer.recipe_sections import DemonstrationSettings, ModelSettings
 from trainer.sft.collect import DemonstrationCollector
-from trainer.sft.demonstrations import ReaderLesson, find_plan, make_demonstration
+from trainer.sft.demonstrations import ReaderLesson, find_plan, make_demonstration, write_reader_conversation
 from trainer.sft.fault_injection import Fault, FaultyPool
+from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import ExactText, RefusalVerifier
 
@@ -189,3 +194,19 @@ def test_a_refusal_that_is_right_is_learnt():
     task = Task(TaskRef("own", 1, "train", 0), "sing a song", RefusalVerifier())
     rows, _, _ = collect([task], lambda _: Scripted(Turn(answer=refuse("a song"))))
     assert rows[0].messages[-1].content == refuse("a song") and rows[0].messages[2].content == "1. a song"
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("source", ["worlds", "everyday", "casual"])
+def test_what_a_reader_learns_to_write_its_grammars_accept(source):
+    refusals = 0
+    for task in open_source(source).tasks("train", 80):
+        pool = open_live_pool(task.pool or starter_pool())
+        messages = write_reader_conversation(task.query, task.oracle_turn, pool, OWN_WORDS)
+        first, *rest = (message.content for message in messages if message.role == "assistant")
+        assert accepts(needs_grammar(MAX_NEEDS, REFUSAL), first)
+        for fill in rest:
+            schemas = [pool.workers[step.worker].parameters for step in task.oracle_turn.steps]
+            assert accepts(fill_grammar(schemas, [refuse(item.text) for item in parse_needs(first)]), fill)
+            refusals += is_refusal(fill)
+    assert refusals >= 5
