@@ -120,12 +120,14 @@ class Vote:
 @dataclass(frozen=True, slots=True)
 class OutOfDepth:
     """How unlike everything that a checkpoint learnt a query and its pool are (out_of_depth/), judged before its first
-    turn: a calibrated probability, the cosine of the most similar learnt query, and the share of the learnt workers
-    for which the pool has none."""
+    turn: a calibrated probability, the cosine of the most similar learnt query, the share of the learnt workers
+    for which the pool has none, and, of a checkpoint that reads the pool, the likeness of the query to the most similar
+    worker."""
 
     probability: float
     nearest: float
     missing: float = 0.0
+    likeness: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +15,22 @@ from orchestrator.retrieval import sentence_vectors
 
 THRESHOLD = 0.5
 MAX_QUERY_CHARS = 4000
+# A query that is less like every worker of a pool than the middle is rather one that no worker serves: of those that a
+# pool can answer one in fifty is, in domains that no training has (bench/depth.py).
+MIDDLE_LIKENESS = 0.36
+LIKENESS_SPREAD = 0.04
 
 
 @dataclass(frozen=True, slots=True)
 class DepthGauge:
-    """Measures queries against those that the checkpoint in `folder` learnt from."""
+    """Measures queries against those that the checkpoint in `folder` learnt from.
+
+    `compare` is that of a checkpoint that reads the pool at hand: the likeness of a query to the pool's most similar
+    worker. What is like a worker is within its depth, however little it is like what was learnt.
+    """
 
     folder: Path
+    compare: Callable[[str], float] | None = None
 
     async def measure(self, episode: Episode, missing: float = 0.0) -> OutOfDepth | None:
         """How far out of its depth the checkpoint is with an episode, at its first turn; None at later ones.
@@ -28,24 +39,34 @@ class DepthGauge:
         """
         if any(done.turn is not None for done in episode.rounds):
             return None
-        return await asyncio.to_thread(measure_depth, self.folder, episode.query, missing)
+        return await asyncio.to_thread(self._measure, episode.query, missing)
+
+    def _measure(self, query: str, missing: float) -> OutOfDepth | None:
+        likeness = self.compare(query[:MAX_QUERY_CHARS]) if self.compare is not None else None
+        return measure_depth(self.folder, query, missing, likeness)
 
 
-def find_gauge(folder: Path) -> DepthGauge | None:
+def find_gauge(folder: Path, compare: Callable[[str], float] | None = None) -> DepthGauge | None:
     """The gauge of a checkpoint; None where it has no learnt queries, or sentences cannot be compared here."""
     there = (folder / FILE).is_file() and sentence_vectors.find_weights() is not None
-    return DepthGauge(folder) if there else None
+    return DepthGauge(folder, compare) if there else None
 
 
-def measure_depth(folder: Path, query: str, missing: float = 0.0) -> OutOfDepth | None:
-    """How far out of its depth the checkpoint in a folder is with a query. Blocks: call it from a thread."""
+def measure_depth(folder: Path, query: str, missing: float = 0.0, likeness: float | None = None) -> OutOfDepth | None:
+    """How far out of its depth the checkpoint in a folder is with a query. Blocks: call it from a thread.
+
+    `missing` and `likeness` are those of the pool at hand, see `DepthGauge`.
+    """
     learnt = load_learnt_queries(folder)
     if learnt is None or sentence_vectors.find_weights() is None:
         return None
     nearest = float(learnt.compare(sentence_vectors.embed([query[:MAX_QUERY_CHARS]]))[0])
     # A query that it could plan for fails, too, where the workers of the plan are not there.
     probability = 1 - (1 - learnt.judge(nearest)) * (1 - missing)
-    return OutOfDepth(round(probability, 4), round(nearest, 4), round(missing, 4))
+    if likeness is None:
+        return OutOfDepth(round(probability, 4), round(nearest, 4), round(missing, 4))
+    probability *= 1 / (1 + math.exp((likeness - MIDDLE_LIKENESS) / LIKENESS_SPREAD))
+    return OutOfDepth(round(probability, 4), round(nearest, 4), round(missing, 4), round(likeness, 4))
 
 
 def is_beyond(depth: OutOfDepth) -> bool:
@@ -56,8 +77,18 @@ def is_beyond(depth: OutOfDepth) -> bool:
 def describe_depth(depth: OutOfDepth, orchestrator: str) -> str:
     """What the score says, in a sentence."""
     percent = f"{100 * min(depth.probability, 0.99):.0f} %"
+    if depth.likeness is not None:
+        return _describe_for_reader(depth, orchestrator, percent)
     if not is_beyond(depth):
         return f"This query is like those that {orchestrator} learnt ({percent} out of its depth)."
     if depth.missing > 1 - depth.nearest:
         return f"This pool lacks workers that {orchestrator} learnt to call ({percent} out of its depth)."
     return f"This query is unlike anything that {orchestrator} learnt ({percent})."
+
+
+def _describe_for_reader(depth: OutOfDepth, orchestrator: str, percent: str) -> str:
+    if is_beyond(depth):
+        return f"This query is unlike anything that {orchestrator} learnt, and unlike every worker here ({percent})."
+    if depth.likeness is not None and depth.likeness >= MIDDLE_LIKENESS:
+        return f"This query is like a worker of this pool ({percent} out of {orchestrator}'s depth)."
+    return f"This query is like those that {orchestrator} learnt ({percent} out of its depth)."

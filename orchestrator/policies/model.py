@@ -22,6 +22,7 @@ from orchestrator.policies.reader import ReaderPolicy, ask_model
 from orchestrator.policies.recursive import RecursivePolicy
 from orchestrator.policies.voting import VotingPolicy
 from orchestrator.prompt import PromptStyle, build_messages
+from orchestrator.reader.bind_needs import measure_likeness
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.kinds import open_worker
@@ -174,7 +175,8 @@ def checkpoint_policy(
     model = LiveWorker(spec := checkpoint_worker(folder, checkpoint), open_worker(spec))
     if checkpoint.prompt == "reader":
         write = ask_model(model, checkpoint.turn_tokens)
-        return ReaderPolicy(name, pool, write, draw, gauge=find_gauge(folder), hints=checkpoint.hints)
+        gauge = find_gauge(folder, lambda query: measure_likeness(query, list(pool.workers.values())))
+        return ReaderPolicy(name, pool, write, draw, gauge=gauge, hints=checkpoint.hints)
     dialect = find_dialect(checkpoint.dialect)
     learnt = (checkpoint.prompt, checkpoint.turn_tokens, checkpoint.max_rounds)
     return ModelPolicy(

@@ -18,7 +18,7 @@ from orchestrator.grammars.reader_grammars import fill_grammar, needs_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import ShownWorkers, Turn, renumber_turn
 from orchestrator.policies.voting import TriedTurn, choose_turn, make_draws, try_turns
-from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, repeats_line, score_need
+from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, measure_likeness, repeats_line
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.copied_examples import find_copied_example
 from orchestrator.reader.fill import BoundNeed, parse_fill
@@ -248,7 +248,7 @@ class ReaderPolicy:
 
     def _resembles_worker(self, query: str) -> bool:
         """Whether a query is so much like a worker that a refusal of it is more likely to be wrong than right."""
-        return max(score_need(query, list(self._pool.workers.values())), default=0.0) >= SURE_LIKENESS
+        return measure_likeness(query, list(self._pool.workers.values())) >= SURE_LIKENESS
 
     def _rank(self, needs: list[Need]) -> list[list[BoundNeed]]:
         """The workers that may be shown for each need, the most likely first."""

@@ -41,6 +41,11 @@ def repeats_line(bound: BoundNeed) -> bool:
     return bound.likeness >= LISTED
 
 
+def measure_likeness(query: str, workers: Sequence[LiveWorker]) -> float:
+    """The likeness of a query to the most similar worker; 0 in an empty pool. Blocks: call it from a thread."""
+    return max(score_need(query, workers), default=0.0)
+
+
 def list_likely(query: str, workers: Sequence[LiveWorker]) -> list[LiveWorker]:
     """The workers that are most like a query, the most likely first. Blocks: call it from a thread."""
     scores = score_need(query, workers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,11 @@ from orchestrator.engine.events import EpisodeStarted
 from orchestrator.out_of_depth.gauge import DepthGauge, describe_depth, find_gauge, is_beyond, measure_depth
 from orchestrator.out_of_depth.learnt_queries import FILE, LearntQueries, load_learnt_queries
 from orchestrator.plan import OutOfDepth, Turn
+from orchestrator.policies.model import checkpoint_policy
 from orchestrator.retrieval import sentence_vectors
+from pool_registry.calls.live_pool import open_live_pool
+from pool_registry.pool import Pool
+from pool_registry.worker import WorkerSpec
 
 SHIPPED = ("starter-grpo", "starter-sft", "smollm2-sft")
 AXES = {"east": [1.0, 0.0], "north": [0.0, 1.0], "north-east": [0.7, 0.7]}
@@ -47,6 +52,14 @@ def test_missing_workers_count_and_an_empty_pool_is_always_beyond(gauge):
     assert measure_depth(gauge.folder, "east", missing=1.0).probability == 1
 
 
+def test_for_a_reader_a_query_is_within_depth_that_is_like_a_worker_of_the_pool(gauge):
+    reader = replace(gauge, compare=lambda query: {"north": 0.5, "north-east": 0.1}[query])
+    served, strange = (asyncio.run(reader.measure(episode(query))) for query in ("north", "north-east"))
+    assert served.likeness == 0.5 and served.probability < 0.1 and not is_beyond(served)
+    alone = asyncio.run(gauge.measure(episode("north-east")))
+    assert strange.probability == pytest.approx(alone.probability, rel=0.01)
+
+
 def test_only_the_first_turn_is_judged(gauge):
     later = episode("north")
     later.rounds[0].turn = Turn(answer="x")
@@ -63,6 +76,8 @@ def test_a_damaged_file_gives_no_score(gauge, content):
 def test_the_sentence_names_what_is_foreign():
     assert describe_depth(OutOfDepth(0.9712, 0.2), "mine") == ("This query is unlike anything that mine learnt (97 %).")
     assert "lacks workers" in describe_depth(OutOfDepth(0.9, 0.95, 0.8), "mine")
+    assert "unlike every worker here (97 %)" in describe_depth(OutOfDepth(0.9712, 0.2, 0.0, 0.1), "mine")
+    assert "like a worker of this pool (3 %" in describe_depth(OutOfDepth(0.03, 0.2, 0.0, 0.6), "mine")
     assert "like those that mine learnt (3 % out of its depth)" in describe_depth(OutOfDepth(0.03, 0.9), "mine")
 
 
@@ -74,3 +89,28 @@ def test_shipped_checkpoints_carry_what_they_learnt(name):
     assert (folder / FILE).stat().st_size <= 1_000_000
     assert learnt.judge(0.95) < 0.1 < 0.9 < learnt.judge(0.1)
     assert (find_gauge(folder) is None) == (sentence_vectors.find_weights() is None)
+
+
+@pytest.mark.medium
+@pytest.mark.skipif(sentence_vectors.find_weights() is None, reason="needs the sentence model")
+def test_a_reader_is_within_its_depth_on_a_persons_pool_and_not_with_what_no_worker_does():
+    folder, _ = find_checkpoint("smollm2-reader")
+    pool = open_live_pool(
+        Pool(
+            name="kitchen",
+            workers=(
+                calculator_spec("price_per_kilo", "What a kilo of an ingredient costs, in dollars"),
+                calculator_spec("main_ingredient", "The main ingredient of a dish"),
+            ),
+        )
+    )
+    gauge = checkpoint_policy(pool, "smollm2-reader").gauge
+    assert gauge is not None and gauge.folder == folder
+    served = ("what does a kilo of salmon cost?", "main ingredient of paella", "how expensive is a kilo of rice")
+    strange = ("write me a poem about the sea", "who will win the cup tomorrow", "is my train on time")
+    assert not any(is_beyond(asyncio.run(gauge.measure(episode(query)))) for query in served)
+    assert all(is_beyond(asyncio.run(gauge.measure(episode(query)))) for query in strange)
+
+
+def calculator_spec(name: str, description: str) -> WorkerSpec:
+    return WorkerSpec(name=name, kind="calculator", description=description)
