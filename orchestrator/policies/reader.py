@@ -18,7 +18,7 @@ from orchestrator.grammars.reader_grammars import fill_grammar, needs_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import ShownWorkers, Turn, renumber_turn
 from orchestrator.policies.voting import TriedTurn, choose_turn, make_draws, try_turns
-from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, measure_likeness, repeats_line
+from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, measure_likeness
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.copied_examples import find_copied_example
 from orchestrator.reader.fill import BoundNeed, parse_fill
@@ -229,8 +229,8 @@ class ReaderPolicy:
         completions: list[Completion] = []
         while all(ranked):
             bound = [candidates[0] for candidates in ranked]
-            # What the model took from the listing it does not take back.
-            unsure = [item.need for item in bound if not repeats_line(item)]
+            # A need that is much like its worker, or the line that lists it, is not taken back.
+            unsure = [item.need for item in bound if item.likeness < SURE_LIKENESS]
             refusals = [REFUSAL, *(refuse(need.text) for need in unsure)] if unsure else []
             chosen = [self._pool.workers[item.worker] for item in bound]
             schemas = [worker.parameters for worker in chosen]

@@ -9,11 +9,13 @@ import pytest
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.reader.bind_needs import list_candidates
+from orchestrator.reader.fill import BoundNeed
 from orchestrator.reader.needs import Need
 from orchestrator.reader.refusal import read_refused_need, refuse
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.language_models.completion import Completion
 from pool_registry.starter import starter_pool
+from tests.orchestrator.support.grammar_walk import accepts
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 
@@ -68,3 +70,21 @@ def test_a_reader_refuses_a_need_that_no_worker_serves_without_showing_a_card(st
     episode = asyncio.run(run_episode(EpisodeSpec("call my sister"), policy, starter))
     assert episode.answer == refuse("make a phone call") and not episode.steps
     assert len(written) == 1, "it was not asked for arguments"
+
+
+@pytest.mark.parametrize(("likeness", "may_refuse"), [(0.35, True), (0.5, False)])
+def test_a_card_can_be_refused_that_is_not_much_like_its_need(starter, monkeypatch, likeness, may_refuse):
+    grammars = []
+
+    async def write(messages, grammar, draw):
+        grammars.append(grammar)
+        return Completion("1. make a sum" if len(grammars) == 1 else '1. {"expression": "1 + 1"}\n= $1')
+
+    monkeypatch.setattr(
+        "orchestrator.policies.reader.list_candidates",
+        lambda need, workers: [BoundNeed(need, "calculator", likeness)],
+    )
+    policy = ReaderPolicy("reader", starter, write, other_plans=0)
+    episode = asyncio.run(run_episode(EpisodeSpec("what is 1 + 1"), policy, starter))
+    assert str(episode.answer) == "2"
+    assert accepts(grammars[1], refuse("make a sum")) is may_refuse
