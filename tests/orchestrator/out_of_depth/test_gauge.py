@@ -92,7 +92,6 @@ def test_shipped_checkpoints_carry_what_they_learnt(name):
 
 
 @pytest.mark.medium
-@pytest.mark.skipif(sentence_vectors.find_weights() is None, reason="needs the sentence model")
 def test_a_reader_is_within_its_depth_on_a_persons_pool_and_not_with_what_no_worker_does():
     folder, _ = find_checkpoint("smollm2-reader")
     pool = open_live_pool(
