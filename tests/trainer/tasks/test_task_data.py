@@ -50,7 +50,19 @@ def test_a_text_with_an_unknown_gap_names_its_place():
 
 def test_every_family_has_a_file_and_every_file_is_used():
     files = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in asset("tasks").glob("*.yaml")}
-    parts = ("style", "sums", "money", "units", "dates", "places", "ledger", "refusals", "tools", "held_out")
+    parts = (
+        "style",
+        "sums",
+        "money",
+        "units",
+        "dates",
+        "places",
+        "ledger",
+        "combined",
+        "refusals",
+        "tools",
+        "held_out",
+    )
     everyday = {f"everyday_{part}" for part in parts}
     assert set(files) == {
         *SUITES,
