@@ -1,13 +1,14 @@
 """How well checkpoints say that a query is out of their depth, without asking the model anything.
 
-    python bench/depth.py [CHECKPOINT ...] [--count 200] [--json]
+    python bench/depth.py [CHECKPOINT ...] [--count 200] [--learnt-alone] [--json]
 
 For each checkpoint: AUROC of the score on test tasks of its own sources (names and numbers that no training task has)
 against the 60 queries of assets/tasks/far_out.yaml that no calibration saw, against the held-out families, and against
 plain questions that people ask; how often it warns on each; and the Brier score of held-in against far-out queries.
 
 A reader is also measured where it should not warn, on worlds whose domains are kept from training and on pools of
-people; for it far-out queries are asked of pools of each kind in turn.
+people; for it far-out queries are asked of pools of each kind in turn. `--learnt-alone` judges it by the queries that it
+learnt from, without the workers of the pool.
 """
 
 from __future__ import annotations
@@ -44,13 +45,14 @@ def main() -> None:
     parser.add_argument("checkpoints", nargs="*")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--learnt-alone", action="store_true", help="leave the workers of the pool out")
     options = parser.parse_args()
     names = options.checkpoints or [name for name in STARTERS if _has_file(starter_checkpoint(name))]
-    results = {name: measure_checkpoint(name, options.count) for name in names}
+    results = {name: measure_checkpoint(name, options.count, options.learnt_alone) for name in names}
     print(json.dumps(results, indent=1) if options.json else format_table(results))
 
 
-def measure_checkpoint(name: str, count: int) -> dict[str, Any]:
+def measure_checkpoint(name: str, count: int, learnt_alone: bool = False) -> dict[str, Any]:
     """The figures of one checkpoint."""
     folder, checkpoint = find_checkpoint(name)
     learnt = load_learnt_queries(folder)
@@ -72,7 +74,8 @@ def measure_checkpoint(name: str, count: int) -> dict[str, Any]:
 
     def score(query: str, pool: Pool) -> float:
         workers = list(open_live_pool(pool).workers.values())
-        depth = measure_depth(folder, query, likeness=measure_likeness(query, workers) if is_reader else None)
+        likeness = measure_likeness(query, workers) if is_reader and not learnt_alone else None
+        depth = measure_depth(folder, query, likeness=likeness)
         assert depth is not None, "the file is there"
         return depth.probability
 
