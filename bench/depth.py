@@ -7,8 +7,8 @@ against the 60 queries of assets/tasks/far_out.yaml that no calibration saw, aga
 plain questions that people ask; how often it warns on each; and the Brier score of held-in against far-out queries.
 
 A reader is also measured where it should not warn, on worlds whose domains are kept from training and on pools of
-people; for it far-out queries are asked of pools of each kind in turn. `--learnt-alone` judges it by the queries that it
-learnt from, without the workers of the pool.
+people; for it far-out queries are asked of pools of each kind in turn. `--learnt-alone` judges it by the queries that
+it learnt from, without the workers of the pool.
 """
 
 from __future__ import annotations
