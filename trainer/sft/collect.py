@@ -149,6 +149,8 @@ class DemonstrationCollector:
             return None
         pool = task.pool or self._pools.home.pool
         named = task.workers if task.oracle_turn is not None else tuple(spec.name for spec in pool.enabled)
+        if not named:
+            return None  # the right answer is a refusal: no step that could fail
         worker = self._random.choice(named)
         kinds = [Fault(worker, Status.TIMEOUT), Fault(worker, Status.EXEC_ERR)]
         if self._settings.teacher == "oracle":

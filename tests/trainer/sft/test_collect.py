@@ -179,6 +179,13 @@ def test_without_faults_the_oracle_needs_one_turn():
     assert all(turns_of(row)[0].learn for row in rows)
 
 
+def test_a_task_whose_answer_is_a_refusal_is_demonstrated_although_no_worker_of_it_can_fail():
+    drawn = open_source("everyday").tasks("train", 60)
+    refusals = [task for task in drawn if task.oracle_turn is not None and not task.workers]
+    rows, collector, _ = collected(refusals, samples=2, faults=1)
+    assert len(rows) == len(refusals) > 0 and collector.recovered == 0
+
+
 def own_task(index: int) -> Task:
     return Task(TaskRef("own", 1, "train", index), f"query {index}", ExactText("canary<0>"))
 
