@@ -345,6 +345,8 @@ export interface EpisodeHead {
   outcome: "answered" | "gave_up" | "max_rounds" | "max_tokens" | "max_cost" | "deadline" | "stopped" | "orchestrator_failed" | "rejected" | null;
   reason: string | null;
   answer: string | null;
+  /** Whether the answer says that no worker of the pool fits. */
+  refused: boolean;
   started_at: string;
   depth: number;
   parent: ParentStep | null;

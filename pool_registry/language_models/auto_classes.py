@@ -16,9 +16,10 @@ LOADING = threading.RLock()
 
 
 def import_auto_classes(*names: str) -> list[Any]:
-    """The classes of transformers with these names."""
+    """The classes of transformers with these names, without progress bars, which would fill a log or a terminal."""
     with LOADING:
         import_module("transformers")
+        import_module("transformers.utils.logging").disable_progress_bar()
         # A thread that waited for another's import is given the module from before the change of places.
         transformers = sys.modules["transformers"]
         return [getattr(transformers, name) for name in names]

@@ -23,7 +23,7 @@ from pool_registry.errors import WorkerFault
 from pool_registry.language_models.auto_classes import LOADING, import_auto_classes
 from pool_registry.language_models.completion import Grammar, join_tool_messages
 from pool_registry.language_models.lora_adapters import Adapters
-from pool_registry.language_models.model_files import be_quiet, pick_device, pick_dtype
+from pool_registry.language_models.model_files import pick_device, pick_dtype
 from pool_registry.language_models.prefix_cache import PrefixCache
 from pool_registry.load_once import LoadOnce
 
@@ -75,7 +75,6 @@ class LoadedModel:
         causal_model, auto_tokenizer = import_auto_classes("AutoModelForCausalLM", "AutoTokenizer")
         from pool_registry.language_models.decode_attention import speed_up_on_cpu  # imports torch
 
-        be_quiet()
         self.device = pick_device(device)
         self.tokenizer = auto_tokenizer.from_pretrained(
             folder, local_files_only=True, padding_side="left", trust_remote_code=False

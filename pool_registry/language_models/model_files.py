@@ -19,6 +19,7 @@ from pool_registry.actions import JsonValue
 from pool_registry.atomic_write import make_once
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.adapter_folder import read_json
+from pool_registry.language_models.auto_classes import import_auto_classes
 from pool_registry.storage.data_folder import find_home
 
 log = logging.getLogger(__name__)
@@ -127,14 +128,15 @@ def _convert_starter(folder: Path) -> None:
     """Write the package's GGUF file as bf16 safetensors."""
     file = _starter_gguf()
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    be_quiet()
+    causal_model, auto_tokenizer, gguf_config = import_auto_classes(
+        "AutoModelForCausalLM", "AutoTokenizer", "GgufConfig"
+    )
     log.info("converting the small model, once (about 20 s)")
     place = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
-    tokenizer = AutoTokenizer.from_pretrained(**place, padding_side="left", trust_remote_code=False)
-    model = AutoModelForCausalLM.from_pretrained(
-        **place, trust_remote_code=False, dtype=torch.float32, quantization_config=GgufConfig(dequantize=True)
+    tokenizer = auto_tokenizer.from_pretrained(**place, padding_side="left", trust_remote_code=False)
+    model = causal_model.from_pretrained(
+        **place, trust_remote_code=False, dtype=torch.float32, quantization_config=gguf_config(dequantize=True)
     )
     model = model.to(torch.bfloat16)
     # The loader notes the GGUF as a quantization and its title as the model's name; neither is true here.
@@ -142,13 +144,6 @@ def _convert_starter(folder: Path) -> None:
     model.config.name_or_path = starter_folder().name
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-
-
-def be_quiet() -> None:
-    """Turn off progress bars, which would fill a server's log."""
-    from transformers.utils import logging as transformers_logging
-
-    transformers_logging.disable_progress_bar()
 
 
 def pick_device(device: str) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from orchestrator.reader.refusal import is_refusal
+
 if TYPE_CHECKING:
     from orchestrator.engine.episode import Episode
     from studio.episode_documents.schema import Offer
@@ -32,6 +34,8 @@ def describe_result(document: Mapping[str, Any]) -> tuple[str, str]:
     yellow where nothing verified it."""
     if document["outcome"] != "answered":
         return f"{document['outcome']}: {document['reason']}", typer.colors.RED
+    if document["correct"] is None and is_refusal(document["answer"]):
+        return "Refused: no worker of this pool fits.", typer.colors.YELLOW
     if document["correct"] is None:
         return "Not verified: no answer is known to compare this one with.", typer.colors.YELLOW
     if document["correct"]:

@@ -101,6 +101,7 @@ class EpisodeHead(PageDocument):
     outcome: Outcome | None
     reason: str | None
     answer: str | None
+    refused: bool = Field(description="Whether the answer says that no worker of the pool fits.")
     started_at: str
     depth: int
     parent: ParentStep | None

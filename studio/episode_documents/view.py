@@ -21,6 +21,7 @@ from orchestrator.graphs.layered_layout import (
 from orchestrator.out_of_depth.gauge import describe_depth, is_beyond
 from orchestrator.plan import OutOfDepth, ShownWorkers, Turn, Vote
 from orchestrator.policies.labels import label_orchestrator
+from orchestrator.reader.refusal import is_refusal
 from orchestrator.traces.episode_totals import compute_totals
 from orchestrator.traces.step_counts import find_tries
 from pool_registry.actions import NO_USAGE, Observation, as_text
@@ -105,6 +106,7 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None, offers: Sequen
         outcome=ended.outcome if ended else None,
         reason=ended.reason if ended else None,
         answer=None if episode.answer is None else as_text(episode.answer),
+        refused=is_refusal(episode.answer),
         started_at=row.started_at,
         depth=row.depth,
         parent=started.parent if started else None,

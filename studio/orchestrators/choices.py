@@ -9,6 +9,7 @@ from orchestrator.policies.registry import POLICIES, Policy, draws_plans
 from pool_registry.pool import Pool
 
 FIRST_QUESTION = "How many more people live in Germany than in France?"  # where a reader plans (a test looks)
+PLAIN_QUESTIONS = ("How far is LHR from JFK?", "What is 15% of 80?")  # a reader answers them on the starter pool, too
 PLAN_COUNTS = (1, 4, 8)  # plans that a model draws for a turn
 # The groups of the list; assets/web/lib/app.css draws a heading above each.
 TRAINED, BASELINE, DEMONSTRATION = "trained here", "baseline", "demonstration"

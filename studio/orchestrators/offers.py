@@ -15,7 +15,9 @@ from orchestrator.policies.labels import label_orchestrator
 from orchestrator.reader.refusal import is_refusal, read_refused_need
 from pool_registry.pool import Pool
 from studio.episode_documents.schema import Offer
+from studio.orchestrators.choices import PLAIN_QUESTIONS
 from studio.orchestrators.default import STARTER, list_chat_models, suggest_orchestrators
+from studio.orchestrators.example_queries import list_runnable_tasks
 from studio.orchestrators.notes import list_learnt_families
 from trainer.tasks import find_task
 
@@ -55,7 +57,12 @@ def needs_offers(episode: Episode) -> bool:
 
 
 def find_examples(orchestrator: str, pool: Pool) -> list[str]:
-    """Find queries like those that a checkpoint was trained for; none on a pool that its tasks are not made for."""
+    """Find queries that the pool can answer: its own tasks, plain questions for a reader, and else queries like those
+    that a checkpoint was trained for; none on a pool that these are not made for."""
+    if tasks := list_runnable_tasks(pool):
+        return [task.query for task in tasks[:EXAMPLES]]
+    if split_options(orchestrator)[0] == READER:
+        return list(PLAIN_QUESTIONS) if pool.name == STARTER else []
     try:
         _, checkpoint = find_checkpoint(split_options(orchestrator)[0])
     except UnknownOrchestrator:
@@ -79,7 +86,7 @@ def _offer_orchestrator(name: str, pool: str, query: str) -> Offer:
 
 def _offer_example(orchestrator: str, pool: str, query: str) -> Offer:
     return Offer(
-        text=f"Ask {label_orchestrator(orchestrator)} something that it can answer: {query}",
+        text=f"Ask {label_orchestrator(orchestrator)} something that this pool can answer: {query}",
         orchestrator=orchestrator,
         query=query,
         href="",

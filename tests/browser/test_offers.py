@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from orchestrator.reader.refusal import refuse
 from orchestrator.retrieval.sentence_vectors import find_weights
 from tests.browser.conftest import watched_page
 from tests.browser.support.scripted_model import compute, scripted_model, sums_pool
@@ -46,6 +48,17 @@ def test_a_run_that_failed_offers_another_orchestrator_and_a_click_runs_it(brows
         assert page.evaluate("new URLSearchParams(location.search).get('episode')") != failed
 
 
+def test_a_refusal_is_shown_as_one_and_offers_to_add_the_worker_that_is_missing(browser: Browser, studio_url: str):
+    refusal = json.dumps({"steps": [], "answer": refuse("the tides")})
+    with scripted_model([refusal]) as address, watched_page(browser) as page:
+        import_pool(page, studio_url, sums_pool("refusing", address))
+        ask(page, studio_url, "refusing", "model:planner:plan", "When is high tide?")
+        expect(page.get_by_test_id("state")).to_have_text("No worker fits")
+        expect(page.get_by_test_id("state")).to_have_attribute("data-state", "unverified")
+        worker = list_offers(page).get_by_role("link", name="Add a worker for 'the tides' on the Pool page")
+        expect(worker).to_have_attribute("href", "/pool?pool=refusing")
+
+
 @HAS_MODEL
 def test_a_run_out_of_its_depth_offers_a_key_and_questions_that_it_can_answer(page: Page, studio_url: str):
     ask(page, studio_url, "starter", "starter-grpo", "Write a short poem about the sea for my grandmother.")
@@ -53,7 +66,7 @@ def test_a_run_out_of_its_depth_offers_a_key_and_questions_that_it_can_answer(pa
     offers = list_offers(page)
     key = offers.get_by_role("link", name="Add a chat model with a key on the Pool page")
     expect(key).to_have_attribute("href", "/pool?pool=starter")
-    offers.get_by_role("button", name="Ask Tiny after SFT and GRPO something that it can answer").first.click()
+    offers.get_by_role("button", name="Ask Tiny after SFT and GRPO something that this pool can answer").first.click()
     expect(page.get_by_test_id("state")).to_have_text(FINISHED)
     expect(page.get_by_test_id("verdict")).to_have_attribute("data-correct", "true")
     expect(page.get_by_test_id("depth")).to_have_attribute("data-beyond", "false")

@@ -39,14 +39,15 @@ export function outcomeChip(episode) {
 
 /** The kind of result, which gives the colour, and its words.
  * @param {import("../types").EpisodeHead} episode */
-function describe({ state, outcome, verdict, task, not_judged: unjudged }) {
+function describe({ state, outcome, verdict, task, refused, not_judged: unjudged }) {
   if (state === "running") return ["running", "Running"];
   if (state === "waiting") return ["waiting", "Waits for approval"];
   if (state === "interrupted") return ["stopped", "Interrupted"];
-  const word = OUTCOMES[outcome] || outcome;
+  const word = refused ? "No worker fits" : OUTCOMES[outcome] || outcome;
   if (outcome === "stopped" || outcome === "rejected") return ["stopped", word];
   if (outcome !== "answered") return ["failed", word];
   if (verdict) return [verdict.correct ? "correct" : "wrong", word];
+  if (refused) return ["unverified", word];
   if (unjudged) return ["unverified", `${word}, not judged`];
   return ["unverified", task ? word : `${word}, not verified`]; // the verdict of a task is on its way
 }

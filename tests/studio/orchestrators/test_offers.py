@@ -14,7 +14,10 @@ from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from studio.orchestrators import default
+from studio.orchestrators.choices import PLAIN_QUESTIONS
 from studio.orchestrators.offers import format_offers, list_offers
+from trainer.tasks.practice.stored import open_task_book
+from trainer.tasks.sources.jsonl import TaskLine
 
 CHAT = WorkerSpec(
     name="far", kind="chat", description="Answers.", config={"base_url": "http://127.0.0.1:9/v1", "model": "m"}
@@ -91,6 +94,19 @@ def test_without_a_chat_model_a_key_is_offered_and_examples_where_it_was_trained
     assert not [
         offer for offer in list_offers(run("gave_up"), Pool(name="mine")) if offer.orchestrator == "starter-grpo"
     ]
+
+
+def test_a_reader_offers_plain_questions_on_the_starter_pool_and_the_own_tasks_of_another(tmp_path, monkeypatch):
+    monkeypatch.setenv("PODIUM_HOME", str(tmp_path))
+    episode = run("gave_up", orchestrator=f"{READER}+samples=4")
+    assert list_examples(episode, starter_pool()) == list(PLAIN_QUESTIONS)
+    assert list_examples(episode, MINE) == []
+    open_task_book("mine").add([TaskLine(query="How much is a kilo of plums?", answer=3, split="test")])
+    assert list_examples(episode, MINE) == ["How much is a kilo of plums?"]
+
+
+def list_examples(episode: Episode, pool: Pool) -> list[str]:
+    return [offer.query for offer in list_offers(episode, pool) if offer.query not in ("", QUERY)]
 
 
 def test_offers_are_lines_with_commands():
