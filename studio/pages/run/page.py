@@ -92,7 +92,7 @@ def build(runtime: Runtime) -> None:
                 draw = gr.Button("Draw a query", elem_id="draw", min_width=120)
                 # Not before the page has filled in pool and query: a click would run an empty query.
                 run = gr.Button("Run", variant="primary", elem_id="run", min_width=110, interactive=False)
-                stop = gr.Button("Stop", variant="stop", elem_id="stop", min_width=90)
+                stop = gr.Button("Stop", variant="stop", elem_id="stop", min_width=110)
             note = gr.HTML("", elem_id="composer-note", apply_default_css=False)
             problem = gr.HTML("", elem_id="composer-problem", apply_default_css=False)
         view = run_view(elem_id="run-view")
