@@ -179,6 +179,11 @@ class Worker(ABC, Generic[C]):
         self.spec = spec
         self.config = config
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether no call can change anything outside."""
+        return self.cacheable
+
     def is_ready(self) -> bool:
         """Whether a call can begin now, and need not wait until something is loaded."""
         return True

@@ -1,8 +1,8 @@
 """Execution-guided choice: several plans are sampled for a turn and tried, and the answer that most of them agree on
 decides which one is taken.
 
-Tried are plans whose steps all go to workers without effects (`Worker.cacheable`), through a cache of observations, so
-that an equal call is made once. A plan that cannot be read, or whose steps fail, is dropped. A plan with another step
+Tried are plans whose steps all go to workers without effects (`LiveWorker.has_effects`), through a cache of observations, so
+that an equal call of most kinds is made once. A plan that cannot be read, or whose steps fail, is dropped. A plan with another step
 (an agent, a tool that may change something) is not run: it votes as it is written. The first plan is greedy; it wins
 ties, and stands where no other does.
 """
@@ -82,8 +82,9 @@ class VotingPolicy:
 
 
 def is_repeatable(worker: LiveWorker) -> bool:
-    """Whether calls of a worker have no effect, and an equal one is made once."""
-    return worker.worker.cacheable and worker.spec.effects != "some"
+    """Whether calls of a worker have no effect, and cost nothing or are made once."""
+    is_safe = worker.role == "tool" and not worker.has_effects
+    return is_safe and (worker.worker.cacheable or not worker.spec.has_price)
 
 
 async def try_turns(

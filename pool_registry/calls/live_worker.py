@@ -94,10 +94,10 @@ class LiveWorker:
     @property
     def has_effects(self) -> bool:
         """Whether a call may change something outside: as its configuration says, or else every tool whose kind does
-        not promise that an equal reply may stand for a new one."""
+        not promise that it only reads."""
         if self.spec.effects != "auto":
             return self.spec.effects == "some"
-        return self.role == "tool" and not self.worker.cacheable
+        return self.role == "tool" and not self.worker.only_reads
 
     def argument_problem(self, arguments: Mapping[str, JsonValue]) -> str | None:
         """Explain to a model why the schema refuses `arguments`; None when it accepts them."""

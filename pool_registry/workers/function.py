@@ -89,6 +89,12 @@ class Function(Worker[FunctionConfig]):
     def parameters(self) -> Mapping[str, JsonValue]:
         return self.config.parameters
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether the sandbox keeps it from changing anything: it may neither write nor use the network."""
+        permissions = self.config.permissions
+        return permissions is not None and not permissions.write and not permissions.network
+
     async def call(self, call: Call) -> Reply:
         process = await self._take_process()
         try:

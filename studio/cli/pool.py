@@ -20,6 +20,7 @@ WorkerName = Annotated[str, typer.Argument(help="Name of the worker.")]
 KeysToKeyring = Annotated[
     bool, typer.Option("--keys-to-keyring", help="Move keys that are written out into this system's keyring.")
 ]
+SOURCES = "function:FILE.py, openapi:FILE-OR-URL, mcp:COMMAND-OR-URL or space:OWNER/NAME"
 Send = Callable[..., Mapping[str, Any]]
 
 
@@ -157,7 +158,7 @@ def add_worker(
         str,
         typer.Option(
             "--from",
-            help="function:FILE.py, openapi:FILE-OR-URL, mcp:COMMAND-OR-URL or space:OWNER/NAME: what it offers.",
+            help=f"{SOURCES}: what it offers.",
         ),
     ] = "",
     reads_only: Annotated[
@@ -191,6 +192,8 @@ def add_worker(
             specs = [{**spec, "config": _refer_to_keys(pool, spec, keys_to_keyring)} for spec in specs]
             typer.echo(send("add_workers", workers=specs)["message"])
             return
+        if not kind:
+            raise InvalidPool([("kind", f"say which with --kind, or take what a source offers: --from {SOURCES}")])
         document = {"name": worker, "kind": kind, "description": description, "config": _read_settings(settings or [])}
         document |= promised
         document["config"] = _refer_to_keys(pool, document, keys_to_keyring)
@@ -352,7 +355,7 @@ def _read_source(source: str) -> dict[str, Any]:
         return {"source": kind, "server": server}
     if kind == "space":
         return {"source": kind, "space": what}
-    raise InvalidPool([("", f"--from takes function:, openapi:, mcp: or space:, not {source!r}")])
+    raise InvalidPool([("", f"--from takes {SOURCES}, not {source!r}")])
 
 
 def _read_settings(settings: list[str]) -> dict[str, Any]:

@@ -235,6 +235,10 @@ def test_functions_of_a_file_become_tools(page, studio, tmp_path):
     drawer.get_by_label("Function").fill(str(file))
     drawer.get_by_role("button", name="Look").click()
     expect(drawer.locator(".pool-import-offer")).to_have_count(1, timeout=SLOW_MS)
+    expect(drawer.get_by_label("Their calls only read")).to_be_hidden()  # in the sandbox they can do nothing else
+    drawer.get_by_text("Back", exact=True).click()
+    drawer.get_by_label("They use the network").check()
+    drawer.get_by_role("button", name="Look").click()
     drawer.get_by_label("Their calls only read").check()
     drawer.get_by_role("button", name="Add 1 worker").click()
     drawer.get_by_label("Width").fill("3")

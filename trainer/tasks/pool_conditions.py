@@ -132,7 +132,7 @@ def list_strangers(pool: Pool, others: Sequence[Pool]) -> list[WorkerSpec]:
 def _is_harmless(spec: WorkerSpec) -> bool:
     """Whether no call of a worker has effects, and it can be opened here."""
     try:
-        return open_worker(spec).cacheable
+        return open_worker(spec).only_reads
     except (InvalidPool, WorkerFault, OSError):
         return False
 

@@ -41,6 +41,10 @@ class RenamedParameters(InnerTool[RenamedParametersConfig]):
         self.cacheable = self._inner.cacheable  # type: ignore[misc]  # the class can only say no for all
 
     @property
+    def only_reads(self) -> bool:
+        return self._inner.only_reads
+
+    @property
     def parameters(self) -> Mapping[str, JsonValue]:
         schema = dict(self._inner.parameters)
         properties, required = schema.get("properties"), schema.get("required")

@@ -217,6 +217,6 @@ def build_offer(offer: Offer) -> OfferDocument:
     return OfferDocument(
         spec=offer.spec,
         problem=offer.problem,
-        may_have_effects=not offer.problem and offer.spec.effects == "auto" and not open_worker(offer.spec).cacheable,
+        may_have_effects=not offer.problem and offer.spec.effects == "auto" and not open_worker(offer.spec).only_reads,
         parameters=parameters if isinstance(parameters, dict) else {},
     )

@@ -285,3 +285,24 @@ def test_a_target_without_one_function_is_refused(target):
         check_pool(
             Pool(name="p", workers=(WorkerSpec(name="f", kind="function", description="d", config={"target": target}),))
         )
+
+
+@pytest.mark.parametrize(
+    ("permissions", "has_effects"),
+    [
+        (None, True),
+        ({}, False),
+        ({"read": ["/etc"]}, False),
+        ({"network": True}, True),
+        ({"write": ["/tmp"]}, True),
+    ],
+)
+def test_a_function_that_the_sandbox_keeps_from_changing_anything_has_no_effects(tools, permissions, has_effects):
+    config = {"target": f"{tools}:length", "parameters": {"type": "object"}, "permissions": permissions}
+    spec = WorkerSpec(name="length", kind="function", description="d", config=config)
+
+    async def ask(live: LivePool) -> bool:
+        return live.workers["length"].has_effects
+
+    assert in_pool(ask, spec) is has_effects
+    assert in_pool(ask, spec.model_copy(update={"effects": "some"}))

@@ -75,6 +75,7 @@ def test_everything_that_a_file_of_functions_offers_is_added_or_one_of_it(podium
         (["add", "starter", "x", "--kind", "nonsense", "--description", "d"], "nonsense"),
         (["add", "starter", "x", "--kind", "sql", "--description", "d", "--set", "database"], "KEY=VALUE"),
         (["add", "starter", "--from", "carrier:pigeon"], "--from takes function:"),
+        (["add", "starter", "tools.py"], "--from function:FILE.py"),
         (["add", "nothing", "--from", "function:x.py"], "there is no pool 'nothing'"),
         (["test", "starter", "calculator", "--arguments", "{"], "--arguments is not JSON"),
         (["test", "starter", "nobody"], "nobody"),
