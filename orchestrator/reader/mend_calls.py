@@ -2,8 +2,8 @@
 
 A small model often chooses the right worker and hands it too much ("kilos of salmon" for salmon), another noun of the
 query, or the name of a thing one step away (paella, where its main ingredient is meant). A look-up says so at once.
-Tried are the words of the query that the call misspells, parts of the rejected value, other words of the query, and
-what another worker returns for the value. A call that passes an output on is tried with that of the next likely worker
+Tried are the words of the query that the call misspells, the rejected word with its neighbours in the query, parts of
+the rejected value, other words of the query, and what another worker returns for the value. A call that passes an output on is tried with that of the next likely worker
 for the step before it. The first call that the worker accepts takes the place of the rejected one (repeat_steps.py).
 Nothing is tried that may have effects or that costs money.
 """
@@ -157,11 +157,27 @@ def _list_texts(rejected: StepRun, worker: LiveWorker) -> dict[str, str]:
 
 
 def list_values(query: str, value: str) -> list[str]:
-    """Other values for an argument, the likeliest first: names and words within the rejected one, then those of the
-    rest of the query, from its end."""
+    """Other values for an argument, the likeliest first: the rejected one with the word of the query before or after
+    it, names and words within it, then those of the rest of the query, from its end."""
     inside = _list_names(value) if value.casefold() in query.casefold() else []
     values = dict.fromkeys([*inside, *_list_names(query)])
-    return [name for name in values if name.casefold() != value.casefold()][:MAX_VALUES]
+    others = [name for name in values if name.casefold() != value.casefold()][:MAX_VALUES]
+    return list(dict.fromkeys([*_lengthen(query, value), *others]))
+
+
+def _lengthen(query: str, value: str) -> list[str]:
+    """A word of the query with the one before it, and with the one after it: "north" may be half of "north hive"."""
+    words = _find_words(query)
+    texts = [word.group().casefold() for word in words]
+    if value.casefold() not in texts:
+        return []
+    place = texts.index(value.casefold())
+    pairs = [words[k : k + 2] for k in (place - 1, place) if k >= 0]
+    return [
+        query[pair[0].start() : pair[1].end()]
+        for pair in pairs
+        if len(pair) == 2 and all(has_content(word.group()) for word in pair) and not pair[0].group().isdigit()
+    ]
 
 
 def _choose_subject(query: str, value: str) -> str:
@@ -174,10 +190,15 @@ def _choose_subject(query: str, value: str) -> str:
 def _list_names(text: str) -> list[str]:
     """What may be the name of something in a text: names of several words, then words that look like names (a capital
     within the text, a digit), then the others but for those that only join words. Each from the end."""
-    words = [match for match in _WORD.finditer(text) if has_content(match.group())]
+    words = [match for match in _find_words(text) if has_content(match.group())]
     special = [match.group() for match in words if _looks_like_name(match)]
     plain = [match.group() for match in words]
     return list(dict.fromkeys([*reversed(_NAME.findall(text)), *reversed(special), *reversed(plain)]))
+
+
+def _find_words(text: str) -> list[re.Match[str]]:
+    """The words of a text in their order, without the s of "hive's"."""
+    return [match for match in _WORD.finditer(text) if text[match.start() - 1 : match.start()] not in ("'", "’")]
 
 
 def _looks_like_name(match: re.Match[str]) -> bool:
