@@ -2,7 +2,8 @@
 
 A small model often chooses the right worker and hands it too much ("kilos of salmon" for salmon), another noun of the
 query, or the name of a thing one step away (paella, where its main ingredient is meant). A look-up says so at once.
-Tried are the words of the query that the call misspells, the rejected word with its neighbours in the query, parts of
+Tried are the words of the query that the call misspells, the names of the query in their order where there is one for
+each text, the rejected word with its neighbours in the query, parts of
 the rejected value, other words of the query, and what another worker returns for the value. A call that passes an output on is tried with that of the next likely worker
 for the step before it. The first call that the worker accepts takes the place of the rejected one (repeat_steps.py).
 Nothing is tried that may have effects or that costs money.
@@ -31,6 +32,7 @@ MISSPELLED = 0.6  # the least likeness (Ratcliff and Obershelp's) of a word and 
 MAX_BRIDGES = 2  # workers that a rejected value is handed to first
 _QUOTE = re.compile(r"\$[0-9]+")
 _WORD = re.compile(r"[^\W_](?:[\w.:/@-]*[^\W_])?")  # T-101 and 2025-03-31 are one word
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}")
 _NAME = re.compile(r"[A-Z][\w-]*(?: [A-Z][\w-]*)+")  # Old Chimney
 
 
@@ -93,9 +95,11 @@ def _list_trials(query: str, rejected: StepRun, earlier: Mapping[int, StepRun], 
     if step.references:
         yield from _list_other_sources(step, earlier, pool)
         return
-    if copied := _copy_from_query(query, step, worker):
-        yield _Trial(Step(0, step.worker, copied, need=step.need))
-    for name, value in _list_texts(rejected, worker).items():
+    texts = _find_texts(step, worker)
+    for arguments in (_copy_from_query(query, step, worker), _hand_out_names(query, step, texts)):
+        if arguments is not None and worker.argument_problem(arguments) is None:
+            yield _Trial(Step(0, step.worker, arguments, need=step.need))
+    for name, value in _list_at_fault(rejected, texts).items():
         rule = _rule(worker, name)
         for other in list_values(query, value):
             arguments = {**step.arguments, name: escape(other)}
@@ -136,20 +140,33 @@ def _copy_from_query(query: str, step: Step, worker: LiveWorker) -> dict[str, Js
             continue
         for word in get_close_matches(value.casefold(), words, 1, MISSPELLED):
             copied[name] = escape(words[word])
-    return copied if copied != step.arguments and worker.argument_problem(copied) is None else None
+    return copied if copied != step.arguments else None
 
 
-def _list_texts(rejected: StepRun, worker: LiveWorker) -> dict[str, str]:
-    """The arguments of a rejected call that are free texts: of several the one that the worker names in its error, if
-    it names one."""
-    texts = {
+def _hand_out_names(query: str, step: Step, texts: Mapping[str, str]) -> dict[str, JsonValue] | None:
+    """The arguments with the names and dates of the query, in their order, as its texts; None for a single text, or
+    where the query has more names or fewer."""
+    matches = re.finditer(f"{_NAME.pattern}|{_WORD.pattern}", query)
+    names = [match.group() for match in matches if _looks_like_name(match) or _DATE.fullmatch(match.group())]
+    if len(texts) < 2 or len(names) != len(texts):
+        return None
+    return {**step.arguments, **dict(zip(texts, map(escape, names), strict=True))}
+
+
+def _find_texts(step: Step, worker: LiveWorker) -> dict[str, str]:
+    """The arguments of a call that are free texts."""
+    return {
         name: value
-        for name, value in rejected.step.arguments.items()
+        for name, value in step.arguments.items()
         if isinstance(value, str)
         and not _rule(worker, name).get("enum")
         and _rule(worker, name).get("type", "string") == "string"
         and not _takes_phrase(worker, name)
     }
+
+
+def _list_at_fault(rejected: StepRun, texts: dict[str, str]) -> dict[str, str]:
+    """Of several texts of a rejected call the one that the worker names in its error, if it names one; else all."""
     error = rejected.observation.error if rejected.observation is not None else None
     message = error.message.casefold() if error is not None else ""
     at_fault = {name: value for name, value in texts.items() if value.casefold() in message}

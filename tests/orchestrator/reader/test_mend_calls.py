@@ -40,7 +40,7 @@ def origin(ingredient: str) -> str:
 
 def price_gap(one: str, other: str) -> float:
     """By how much one ingredient is dearer than another one."""
-    return PRICES[one.lower()] - PRICES[other]
+    return PRICES[one.lower()] - PRICES[other.lower()]
 
 def times(a: float, b: float) -> float:
     """The product of two numbers."""
@@ -98,6 +98,15 @@ def test_words_that_a_call_misspells_are_copied_from_the_query_all_at_once(ask):
         "difference of Salmon and rice in price", f"1. {GAP}", '1. {"one": "salmons-0", "other": "ricce"}\n= $1'
     )
     assert episode.answer == pytest.approx(28.6)
+
+
+def test_each_text_gets_a_name_of_the_query_in_their_order(ask):
+    episode = ask(
+        "by how much is Salmon dearer than a kilo of Rice",
+        f"1. {GAP}",
+        '1. {"one": "Salmon dearer than Rice", "other": "Rice than a kilo of Salmon"}\n= $1',
+    )
+    assert list_accepted(episode)[-1] == ("price_gap", {"one": "Salmon", "other": "Rice"})
 
 
 def test_what_is_one_step_away_is_reached_through_the_worker_that_returns_it(ask):
