@@ -1,10 +1,10 @@
 """Execution-guided choice: several plans are sampled for a turn and tried, and the answer that most of them agree on
 decides which one is taken.
 
-Tried are plans whose steps all go to workers without effects (`LiveWorker.has_effects`), through a cache of observations, so
-that an equal call of most kinds is made once. A plan that cannot be read, or whose steps fail, is dropped. A plan with another step
-(an agent, a tool that may change something) is not run: it votes as it is written. The first plan is greedy; it wins
-ties, and stands where no other does.
+Tried are plans whose steps all go to workers without effects (`LiveWorker.has_effects`), through a cache of
+observations, so that an equal call of most kinds is made once. A plan that cannot be read, or whose steps fail, is
+dropped. A plan with another step (an agent, a tool that may change something) is not run: it votes as it is written.
+The first plan is greedy; it wins ties, and stands where no other does.
 """
 
 from __future__ import annotations

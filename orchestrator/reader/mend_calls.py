@@ -3,10 +3,10 @@
 A small model often chooses the right worker and hands it too much ("kilos of salmon" for salmon), another noun of the
 query, or the name of a thing one step away (paella, where its main ingredient is meant). A look-up says so at once.
 Tried are the words of the query that the call misspells, the names of the query in their order where there is one for
-each text, the rejected word with its neighbours in the query, parts of
-the rejected value, other words of the query, and what another worker returns for the value. A call that passes an output on is tried with that of the next likely worker
-for the step before it. The first call that the worker accepts takes the place of the rejected one (repeat_steps.py).
-Nothing is tried that may have effects or that costs money.
+each text, the rejected word with its neighbours in the query, parts of the rejected value, other words of the query,
+and what another worker returns for the value. A call that passes an output on is tried with that of the next likely
+worker for the step before it. The first call that the worker accepts takes the place of the rejected one
+(repeat_steps.py). Nothing is tried that may have effects or that costs money.
 """
 
 from __future__ import annotations
