@@ -32,6 +32,7 @@ MISSPELLED = 0.6  # the least likeness (Ratcliff and Obershelp's) of a word and 
 MAX_BRIDGES = 2  # workers that a rejected value is handed to first
 _QUOTE = re.compile(r"\$[0-9]+")
 _WORD = re.compile(r"[^\W_](?:[\w.:/@-]*[^\W_])?")  # T-101 and 2025-03-31 are one word
+_AFTER_APOSTROPHE = re.compile(r"\w['\u2019]$")  # not after one that opens a quotation
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}")
 _NAME = re.compile(r"[A-Z][\w-]*(?: [A-Z][\w-]*)+")  # Old Chimney
 
@@ -193,7 +194,10 @@ def _lengthen(query: str, value: str) -> list[str]:
     return [
         query[pair[0].start() : pair[1].end()]
         for pair in pairs
-        if len(pair) == 2 and all(has_content(word.group()) for word in pair) and not pair[0].group().isdigit()
+        if len(pair) == 2
+        and query[pair[0].end() : pair[1].start()].isspace()
+        and all(has_content(word.group()) for word in pair)
+        and not pair[0].group().isdigit()
     ]
 
 
@@ -215,7 +219,7 @@ def _list_names(text: str) -> list[str]:
 
 def _find_words(text: str) -> list[re.Match[str]]:
     """The words of a text in their order, without the s of "hive's"."""
-    return [match for match in _WORD.finditer(text) if text[match.start() - 1 : match.start()] not in ("'", "’")]
+    return [match for match in _WORD.finditer(text) if not _AFTER_APOSTROPHE.search(text, 0, match.start())]
 
 
 def _looks_like_name(match: re.Match[str]) -> bool:

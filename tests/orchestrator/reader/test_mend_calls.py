@@ -181,6 +181,7 @@ def test_where_no_other_word_is_accepted_the_next_likely_worker_gets_the_need(as
         ("T-102 was opened before T-101", "days", ["T-101", "T-102", "opened"]),
         ("how much ram does bruno have", "ram", ["bruno"]),
         ("how old is the north hive's queen", "north", ["north hive", "queen", "hive", "old"]),
+        ("who opened 'Blue' then", "opened", ["Blue"]),
         ("what grows in room 12 now", "12", ["room 12", "now", "room", "grows"]),
         ("what grows in 12 rooms", "rooms", ["12", "grows"]),
     ],
