@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -195,7 +196,7 @@ def test_ranks_end_with_a_killed_job(tiny_base, tmp_path):
     command = [sys.executable, "-m", "trainer", "train", str(recipe), "--home", str(tmp_path / "home")]
     with (tmp_path / "output").open("w") as output:
         process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output)
-    ranks = until(lambda: list_ranks(process.pid) if len(list_ranks(process.pid)) == 2 else None)
+    ranks = until(lambda: ranks if len(ranks := list_ranks(process.pid)) == 2 else None)
     process.send_signal(signal.SIGKILL)
     process.wait(10)
     until(lambda: not any(is_alive(rank) for rank in ranks.values()), 20)
@@ -205,8 +206,9 @@ def list_ranks(parent: int) -> dict[str, psutil.Process]:
     """The processes that train, by their rank."""
     ranks = {}
     for child in psutil.Process(parent).children():
-        if "rank" in child.cmdline():
-            ranks[child.environ()["RANK"]] = child
+        with suppress(psutil.NoSuchProcess):  # a helper process of the job may end between the listing and the reading
+            if "rank" in child.cmdline():
+                ranks[child.environ()["RANK"]] = child
     return ranks
 
 
