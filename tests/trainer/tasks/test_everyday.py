@@ -123,9 +123,9 @@ def test_splits_share_no_query():
 
 
 def test_some_questions_are_to_be_refused_and_every_step_has_a_need():
-    tasks = draw("train", 600)
+    tasks = draw("train", 1200)
     refused = [task for task in tasks if isinstance(task.verifier, RefusalVerifier)]
-    assert 0.04 < len(refused) / 600 < 0.13
+    assert 0.04 < len(refused) / 1200 < 0.13
     assert all(is_refusal(task.oracle_turn.answer) and not task.oracle_turn.steps for task in refused)
     assert all(step.need for task in tasks for step in task.oracle_turn.steps)
 
@@ -136,7 +136,10 @@ def test_levels_are_numbers_of_steps(level):
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize(("subject", "work"), [("sums", "evaluate an arithmetic"), ("units", "convert units")])
+@pytest.mark.parametrize(
+    ("subject", "work"),
+    [("sums", "evaluate an arithmetic"), ("problems", "evaluate an arithmetic"), ("units", "convert units")],
+)
 def test_a_subject_is_drawn_alone_and_its_tasks_are_no_others(subject, work):
     tasks = draw("train", 200, source=f"everyday:{subject}")
     planned = [task for task in tasks if task.oracle_turn.steps]

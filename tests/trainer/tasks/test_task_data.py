@@ -54,6 +54,7 @@ def test_every_family_has_a_file_and_every_file_is_used():
         "style",
         "sums",
         "money",
+        "problems",
         "units",
         "dates",
         "places",

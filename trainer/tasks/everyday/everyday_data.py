@@ -105,6 +105,19 @@ class SumWords(TaskData):
     lists: tuple[ListBank, ...]
 
 
+class WordProblem(TaskData):
+    """A problem in a few sentences, and the expression that answers it."""
+
+    text: str
+    expression: str
+
+
+class ProblemWords(TaskData):
+    """Word problems that people wrote."""
+
+    problems: tuple[WordProblem, ...] = Field(min_length=1)
+
+
 class MoneyWords(TaskData):
     """Sums about prices, pay and percentages."""
 
@@ -191,6 +204,11 @@ def load_style() -> StyleWords:
 @cache
 def load_sums() -> SumWords:
     return load_task_data("everyday_sums", SumWords)
+
+
+@cache
+def load_problems() -> ProblemWords:
+    return load_task_data("everyday_problems", ProblemWords)
 
 
 @cache

@@ -11,6 +11,7 @@ from trainer.tasks.everyday.questions.countries import draw_compared, draw_fact
 from trainer.tasks.everyday.questions.dates import draw_dates
 from trainer.tasks.everyday.questions.mixtures import draw_mixture
 from trainer.tasks.everyday.questions.places import draw_airport, draw_distances, draw_zones
+from trainer.tasks.everyday.questions.problems import draw_problem
 from trainer.tasks.everyday.questions.question import EverydayQuestion
 from trainer.tasks.everyday.questions.sums_and_units import (
     draw_list,
@@ -25,6 +26,7 @@ Draw = Callable[[str, Random], EverydayQuestion]
 # The draws of each subject with their weights; a subject is drawn alone as the source `everyday:SUBJECT`.
 SUBJECTS: Mapping[str, tuple[tuple[Draw, float], ...]] = {
     "sums": ((draw_sum, 20), (draw_list, 2)),
+    "problems": ((draw_problem, 6),),
     "units": ((draw_units, 8), (draw_temperature, 2), (draw_molecule, 3)),
     "dates": ((draw_dates, 16), (draw_zones, 5)),
     "places": ((draw_distances, 6), (draw_airport, 2), (draw_fact, 6), (draw_compared, 6)),
