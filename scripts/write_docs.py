@@ -1,4 +1,4 @@
-"""Writes the tables of the documentation that follow from tables of the code, so that no list has to be kept by hand.
+"""Writes the tables of the README and the documentation that follow from tables of the code, so that no list has to be kept by hand.
 
     python -m scripts.write_docs [--check]
 
@@ -97,14 +97,28 @@ CELLS = {
     "refusals": "questions that no worker of their pool can answer",
 }
 CHECKPOINTS = {
-    "smollm2-reader": "`smollm2-reader`",
-    "starter-grpo": "`starter-grpo`, bound",
-    "starter-grpo, unbound": "`starter-grpo`, not bound",
+    "smollm2-reader": "`smollm2-reader`, any pool",
+    "smollm2-reader+samples=4": "the same, four plans",
+    "smollm2-sft": "`smollm2-sft`, one pool, bound",
+    "smollm2-sft, unbound": "the same, not bound",
+    "starter-grpo": "`starter-grpo` (tiny), one pool, bound",
+    "starter-grpo, unbound": "the same, not bound",
 }
+IN_README = ("smollm2-reader", "smollm2-sft", "starter-grpo")
 
 
 def generalization() -> str:
-    """How far checkpoints come on what they have not learnt: share right, its interval, and the number of tasks."""
+    """How far checkpoints come on what they have not learnt."""
+    return write_generalization(tuple(CHECKPOINTS))
+
+
+def reach() -> str:
+    """The same of the checkpoints that the README compares."""
+    return write_generalization(IN_README)
+
+
+def write_generalization(checkpoints: Sequence[str]) -> str:
+    """The share of right tasks in each cell, its interval, and the number of tasks; a dash where none was run."""
     rows = json.loads((ROOT / "bench" / "results" / "generalization.json").read_text(encoding="utf-8"))["rows"]
     by_cell = {(row["cell"], row["checkpoint"]): row for row in rows}
 
@@ -115,13 +129,13 @@ def generalization() -> str:
         low, high = row["interval"]
         return f"{row['correct']:.2f} [{low:.2f}, {high:.2f}] of {row['tasks']}"
 
-    lines = [(text, *(write(cell, name) for name in CHECKPOINTS)) for cell, text in CELLS.items()]
-    return markdown(("tasks", *CHECKPOINTS.values()), lines)
+    lines = [(text, *(write(cell, name) for name in checkpoints)) for cell, text in CELLS.items()]
+    return markdown(("tasks", *(CHECKPOINTS[name] for name in checkpoints)), lines)
 
 
 TABLES: dict[str, Callable[[], str]] = {
     table.__name__: table
-    for table in (policies, worker_kinds, families, presets, task_sources, rewards, clients, generalization)
+    for table in (policies, worker_kinds, families, presets, task_sources, rewards, clients, generalization, reach)
 }
 
 
@@ -139,7 +153,7 @@ def fill_tables(text: str) -> str:
 
 def main() -> int:
     stale = []
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         text = page.read_text(encoding="utf-8")
         filled = fill_tables(text)
         if filled != text:
