@@ -333,6 +333,20 @@ def test_every_page_fits_and_is_readable_in_light_and_dark(browser, studio_url, 
         assert (sum(map(int, re.findall(r"\d+", light)[:3])) < 200) == shade
 
 
+def test_the_list_of_steps_on_a_phone_is_as_tall_as_the_steps(browser, studio_url):
+    with watched_page(browser, width=390, height=844) as page:
+        page.goto(f"{studio_url}/?pool=starter&orchestrator=direct")
+        page.locator("#query textarea").fill("What is 17 * 23?")
+        page.get_by_role("button", name="Run", exact=True).click()
+        expect(page.get_by_test_id("state")).to_have_text(FINISHED)
+        expect(page.locator(".run-graph-list .run-graph-card")).to_have_count(1)
+        heights = [
+            page.locator(name).evaluate("box => box.clientHeight")
+            for name in (".run-graph", ".run-graph-list .run-graph-card")
+        ]
+        assert heights[0] - heights[1] < 120, "the rest is a heading and the button for the graph"
+
+
 def contrast(page: Page, selector: str) -> float:
     """WCAG's contrast of an element's text against its own background."""
     foreground, background = page.eval_on_selector(

@@ -208,6 +208,7 @@ export class Graph {
     this.seen.disconnect();
     this.items.clear();
     this.list.replaceChildren();
+    if (!graph.nodes.length) this.list.append(el("p", {}, "No steps"));
     let round = 0;
     for (const node of [...graph.nodes].sort((a, b) => a.id - b.id)) {
       if (node.round !== round) {
