@@ -1,4 +1,4 @@
-"""Writes the tables of the README and the documentation that follow from tables of the code, so that no list has to be kept by hand.
+"""Writes the tables of the README and the documentation that follow from the code, so that nobody keeps a list by hand.
 
     python -m scripts.write_docs [--check]
 
