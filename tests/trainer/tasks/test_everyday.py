@@ -83,7 +83,7 @@ def every_bank() -> list[tuple[str, ...]]:
     sums, units, dates, places, ledger = load_sums(), load_units(), load_dates(), load_places(), load_ledger()
     sections = (
         sums.sums, sums.lists, load_money().sums, dates.dates, dates.zones, places.distances, places.airports,
-        places.facts, places.compared, units.molecules, units.mixtures, ledger.company, ledger.exchange,
+        places.facts, places.compared, units.molecules, ledger.company, ledger.exchange,
         load_refusals().refusals, *load_combined().combined.values(),
     )  # fmt: skip
     return [bank.texts for section in sections for bank in section] + [units.units.texts, units.units.temperature_texts]

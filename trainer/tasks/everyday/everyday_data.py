@@ -125,10 +125,9 @@ class MoneyWords(TaskData):
 
 
 class UnitWords(TaskData):
-    """Conversions, sums with a conversion in them, and molar masses."""
+    """Conversions and molar masses."""
 
     units: UnitBank
-    mixtures: tuple[AskBank, ...]
     molecules: tuple[AskBank, ...]
     formulas: tuple[str, ...]
 

@@ -1,5 +1,5 @@
-"""Questions that combine two kinds of work: a holiday's weekday, an elevation in metres, a revenue in another
-currency."""
+"""Questions that combine two kinds of work: a holiday's weekday, an elevation in metres, a revenue in another currency,
+a sum with a conversion."""
 
 from __future__ import annotations
 
@@ -77,6 +77,7 @@ def _draw_days(_split: str, random: Random) -> Drawn:
     period, which = draw_period(random), random.choice(("first", "last"))
     day, last = start.isoformat(), end.isoformat()
     holiday = Ask("next_holiday", {"date": day, "country": code})
+    span = Ask("days_between", {"start": day, "end": last})
     workdays = Ask("business_days", {"start": day, "end": last, "country": code})
     style = random.getrandbits(30)
     gaps = {
@@ -89,7 +90,9 @@ def _draw_days(_split: str, random: Random) -> Drawn:
         "holiday_weekday": (holiday, Ask("weekday", {"date": "$1"})),
         "days_to_holiday": (holiday, Ask("days_between", {"start": day, "end": "$1"})),
         "business_pay": (workdays, evaluate(f"$1 * {price}")),
-        "saved_per_week": (Ask("days_between", {"start": day, "end": last}), evaluate(f"$1 / 7 * {price}")),
+        "price_of_days": (span, evaluate(f"$1 * {price}")),
+        "weeks_between": (span, evaluate("$1 / 7")),
+        "saved_per_week": (span, evaluate(f"$1 / 7 * {price}")),
         "edge_weekday": (
             Ask("edge_business_day", {"which": which, "period": period, "country": code}),
             Ask("weekday", {"date": "$1"}),
@@ -141,7 +144,11 @@ def _draw_measures(_split: str, random: Random) -> Drawn:
     group = random.choice(load_units().units.groups)
     source, target = (random.choice(unit) for unit in random.sample(group.units, 2))
     b, a = sorted(random.sample(range(2, 90), 2))
-    return {"a": str(a), "b": str(b), "from": source, "to": target}, {
+    price = random.randint(2, 60)
+    return {"a": str(a), "b": str(b), "p": str(price), "from": source, "to": target}, {
+        "converted_sum": (evaluate(f"{a} * {b}"), convert_units("$1", source, target)),
+        "sum_of_units": (convert_units(a, source, target), evaluate(f"$1 + {b}")),
+        "price_per_unit": (convert_units(a, source, target), evaluate(f"$1 * {price}")),
         "converted_share": (convert_units(a, source, target), evaluate(f"$1 / {b}")),
         "converted_total": (evaluate(f"{a} + {b}"), convert_units("$1", source, target)),
         "converted_rest": (evaluate(f"{a} - {b}"), convert_units("$1", source, target)),

@@ -9,7 +9,6 @@ from trainer.tasks.everyday.questions.combinations import draw_combination
 from trainer.tasks.everyday.questions.companies import draw_company, draw_exchange
 from trainer.tasks.everyday.questions.countries import draw_compared, draw_fact
 from trainer.tasks.everyday.questions.dates import draw_dates
-from trainer.tasks.everyday.questions.mixtures import draw_mixture
 from trainer.tasks.everyday.questions.places import draw_airport, draw_distances, draw_zones
 from trainer.tasks.everyday.questions.problems import draw_problem
 from trainer.tasks.everyday.questions.question import EverydayQuestion
@@ -31,7 +30,7 @@ SUBJECTS: Mapping[str, tuple[tuple[Draw, float], ...]] = {
     "dates": ((draw_dates, 16), (draw_zones, 5)),
     "places": ((draw_distances, 6), (draw_airport, 2), (draw_fact, 6), (draw_compared, 6)),
     "companies": ((draw_company, 4), (draw_exchange, 3)),
-    "mixtures": ((draw_mixture, 4), (draw_combination, 8)),
+    "combined": ((draw_combination, 12),),
 }
 
 
