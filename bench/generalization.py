@@ -15,6 +15,7 @@ Every cell is a set of tasks of the test split with the pools that they are run 
     held_out     the two families that nothing is trained on, on the starter pool
     worlds       generated worlds whose domains are held out, every task on a pool of its own
     everyday     questions written by hand, on the starter pool
+    problems     word problems of GSM8K and SVAMP that are kept from training, on pools of their own
     plain        the questions that a person types first (bench/data/plain_questions.yaml), on the starter pool
     own          questions on four pools that a person might register (bench/data/own_pools), written by hand; their
                  failures were read while the reader was made
@@ -287,6 +288,7 @@ def list_cells() -> Iterator[tuple[str, Callable[[int], list[Task]]]]:
     yield "held_out", lambda count: draw(",".join(list_held_out_families()), count)
     yield "worlds", leave_out_refusals("worlds:held_out")
     yield "everyday", leave_out_refusals("everyday:held_out")
+    yield "problems", leave_out_refusals("everyday:problems")
     yield "plain", load_plain_questions
     yield "own", load_pools("own")
     yield "fresh", load_pools("fresh")

@@ -81,7 +81,8 @@ def read_svamp(path: Path) -> Iterator[tuple[str, str, float]]:
         body, question = row["Body"].strip(), row["Question"].strip()
         if body[-1] not in ".?!":  # the body ends in the middle of a sentence
             body, question = f"{body.rstrip(',')},", question[0].lower() + question[1:]
-        yield tidy_text(f"{body} {question}"), tidy_expression(row["Equation"]), float(row["Answer"])
+        text = tidy_text(f"{body} {question}")
+        yield text, tidy_expression(row["Equation"], text), float(row["Answer"])
 
 
 def read_gsm8k(path: Path) -> Iterator[tuple[str, str, float]]:
@@ -107,7 +108,7 @@ def join_steps(text: str, steps: list[tuple[str, str]]) -> str | None:
         if result in results:
             return None
         results[result] = f"({joined})"
-    return tidy_expression(list(results.values())[-1]) if results else None
+    return tidy_expression(list(results.values())[-1], text) if results else None
 
 
 def write_percentages(expression: str, written: set[str]) -> str:
@@ -125,21 +126,33 @@ def tidy_text(text: str) -> str:
     return re.sub(r"\$ (?=\d)", "$", " ".join(text.split()))
 
 
-def tidy_expression(expression: str) -> str:
-    """An expression with single spaces around its operators, whole numbers and no brackets that it can do without."""
+def tidy_expression(expression: str, text: str) -> str:
+    """An expression with single spaces around its operators, whole numbers, no brackets that it can do without, and
+    percentages first: "20 / 100 * 40"."""
     expression = re.sub(r"(\d)\.0+(?!\d)", r"\1", expression.replace(" ", ""))
     expression = re.sub(r"(?<!\d)\.(?=\d)", "0.", expression)
-    expression = drop_brackets(expression)
-    return re.sub(r"(?<=[\d)])([-+*/])", r" \1 ", expression)
-
-
-def drop_brackets(expression: str) -> str:
-    """The expression without the pairs of brackets whose absence changes no step of the sum."""
     try:
-        tree = ast.unparse(ast.parse(expression, mode="eval"))
+        tree = ast.parse(expression, mode="eval")
     except SyntaxError:
         return expression
-    return tree.replace(" ", "")
+    return re.sub(r"(?<=[\d)]) ?([-+*/]) ?", r" \1 ", ast.unparse(PercentFirst(text).visit(tree)))
+
+
+class PercentFirst(ast.NodeTransformer):
+    """Writes "20 / 100 * 40" for "40 * (20 / 100)", and for "40 * 20 / 100" where the text has "20%"."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.BinOp(whole, ast.Mult(), ast.BinOp(ast.Constant(), ast.Div(), ast.Constant(100)) as share):
+                return ast.BinOp(share, ast.Mult(), whole)
+            case ast.BinOp(ast.BinOp(whole, ast.Mult(), ast.Constant() as percent), ast.Div(), ast.Constant(100) as by):
+                if re.search(rf"(?<![\d.]){ast.unparse(percent)} ?(?:%|percent)", self.text):
+                    return ast.BinOp(ast.BinOp(percent, ast.Div(), by), ast.Mult(), whole)
+        return node
 
 
 def is_usable(text: str, expression: str, answer: float) -> bool:

@@ -90,6 +90,7 @@ CELLS = {
     "held_out": "the two families that nothing is trained on",
     "worlds": "worlds whose domains are kept from training",
     "everyday": "questions written by hand, at odd places: nobody reads them",
+    "problems": "word problems that people wrote (GSM8K, SVAMP), kept from training",
     "plain": "plain questions on the starter pool",
     "own": "questions by hand on four pools of people; their failures were read",
     "fresh": "questions by hand on three more such pools",

@@ -21,7 +21,7 @@ CLIPS = "Natalia sold clips to 48 friends in April, and half as many in May. How
     ("text", "steps", "expression"),
     [
         (CLIPS, [("48/2", "24"), ("48+24", "72")], "48 + 48 / 2"),
-        ("A $40 coat is 20% off. What does it cost?", [("40*.2", "8"), ("40-8", "32")], "40 - 40 * (20 / 100)"),
+        ("A $40 coat is 20% off. What does it cost?", [("40*.2", "8"), ("40-8", "32")], "40 - 20 / 100 * 40"),
         ("Each of 3 kids gets 4 pens and 4 pads.", [("4+4", "8"), ("8*3", "24")], "(4 + 4) * 3"),
         ("2 boxes of 4 and 8 more, each twice.", [("2*4", "8"), ("8+8", "16")], None),  # which of the two is 8?
     ],

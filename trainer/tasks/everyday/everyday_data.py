@@ -28,20 +28,12 @@ class AskBank(TextBank):
     asks: str
 
 
-class DirectTool(TaskData):
-    """The tool that answers a sum without an expression: its work, and which gap is which part of the request."""
-
-    work: str
-    parts: dict[str, str]
-
-
 class SumBank(TextBank):
     """A sum in words. `gaps` are low, high and, where there are some, decimals of each figure."""
 
     name: str
     gaps: dict[str, tuple[int, ...]]
     expression: str
-    tool: DirectTool | None = None
 
 
 class ListBank(TextBank):

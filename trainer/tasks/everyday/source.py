@@ -38,7 +38,7 @@ from trainer.tasks.wordings import expand_choices
 
 FAMILY = "everyday"
 HELD_OUT = "held_out"
-VERSION = 9
+VERSION = 10
 GROUP = 4  # tasks that share a pool
 LEVELS = (1, 2, 3)  # one step, two steps, more
 REFUSED_SHARE = 0.1

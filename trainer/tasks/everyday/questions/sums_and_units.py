@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from random import Random
 
 from pool_registry.actions import JsonValue
@@ -10,10 +12,13 @@ from trainer.tasks.everyday.everyday_data import load_money, load_sums, load_uni
 from trainer.tasks.everyday.questions.question import EverydayQuestion, choose_bank, choose_text
 from trainer.tasks.everyday.solve_asks import run_work
 
-_OPERATIONS = {
-    "product": "multiply", "sum_of_two": "add", "difference": "subtract", "quotient": "divide", "boxes": "multiply",
-    "shared": "divide", "rectangle": "multiply",
-}  # fmt: skip
+_OPERATIONS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
+_TWO_FIGURES = re.compile(r"\{(\w)\} ([-+*/]) \{(\w)\}")
+_PERCENT_OF = re.compile(r"\{(\w)\} / 100 \* \{(\w)\}")
+_SHARE = re.compile(r"\{(\w)\} / \{(\w)\} \* 100")
+_MEAN = re.compile(r"\((\{\w\}(?: \+ \{\w\})+)\) / \d")
+_TOTAL = re.compile(r"\{\w\}(?: \+ \{\w\}){2,}")
+_GAP = re.compile(r"\{(\w)\}")
 IN_WORDS_SHARE = 0.15  # of measures: "two and a half km", and of those that have a name in the singular "half a mile"
 
 
@@ -21,19 +26,26 @@ def draw_sum(split: str, random: Random) -> EverydayQuestion:
     """A sum of one or several steps, in words or as a formula."""
     bank = choose_bank((*load_sums().sums, *load_money().sums), random)
     gaps = {gap: _draw_figure(span, random) for gap, span in bank.gaps.items()}
-    ask = evaluate(bank.expression.format(**gaps))
-    if bank.tool is not None:
-        parts = {part: _parse_figure(gaps[gap]) for part, gap in bank.tool.parts.items()}
-        ask = Ask(bank.tool.work, parts, (ask,))
-    elif bank.name in _OPERATIONS:
-        parts = {
-            "first": _parse_figure(gaps["a"]),
-            "operation": _OPERATIONS[bank.name],
-            "second": _parse_figure(gaps["b"]),
-        }
-        ask = Ask("arithmetic", parts, (ask,))
+    ask = _ask_for(bank.expression, gaps)
     text = choose_text(bank.texts, split, random)
     return EverydayQuestion(text, {gap: _group_digits(figure, random) for gap, figure in gaps.items()}, (ask,))
+
+
+def _ask_for(expression: str, gaps: Mapping[str, str]) -> Ask:
+    """The work that a sum is: one call of a tool for sums of its form where a pool has one, else of a calculator."""
+    sum_alone = evaluate(expression.format(**gaps))
+    figures: dict[str, JsonValue] = {gap: _parse_figure(figure) for gap, figure in gaps.items()}
+    if match := _TWO_FIGURES.fullmatch(expression):
+        parts = {"first": figures[match[1]], "operation": _OPERATIONS[match[2]], "second": figures[match[3]]}
+        return Ask("arithmetic", parts, (sum_alone,))
+    if match := _PERCENT_OF.fullmatch(expression):
+        return Ask("percent_of", {"percent": figures[match[1]], "whole": figures[match[2]]}, (sum_alone,))
+    if match := _SHARE.fullmatch(expression):
+        return Ask("share", {"part": figures[match[1]], "whole": figures[match[2]]}, (sum_alone,))
+    if _MEAN.fullmatch(expression) or _TOTAL.fullmatch(expression):
+        numbers = [figures[gap] for gap in _GAP.findall(expression)]
+        return Ask("mean" if expression[0] == "(" else "sum", {"numbers": numbers}, (sum_alone,))
+    return sum_alone
 
 
 def draw_list(split: str, random: Random) -> EverydayQuestion:
