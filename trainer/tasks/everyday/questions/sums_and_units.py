@@ -26,12 +26,12 @@ def draw_sum(split: str, random: Random) -> EverydayQuestion:
     """A sum of one or several steps, in words or as a formula."""
     bank = choose_bank((*load_sums().sums, *load_money().sums), random)
     gaps = {gap: _draw_figure(span, random) for gap, span in bank.gaps.items()}
-    ask = _ask_for(bank.expression, gaps)
+    ask = ask_for_sum(bank.expression, gaps)
     text = choose_text(bank.texts, split, random)
     return EverydayQuestion(text, {gap: _group_digits(figure, random) for gap, figure in gaps.items()}, (ask,))
 
 
-def _ask_for(expression: str, gaps: Mapping[str, str]) -> Ask:
+def ask_for_sum(expression: str, gaps: Mapping[str, str]) -> Ask:
     """The work that a sum is: one call of a tool for sums of its form where a pool has one, else of a calculator."""
     sum_alone = evaluate(expression.format(**gaps))
     figures: dict[str, JsonValue] = {gap: _parse_figure(figure) for gap, figure in gaps.items()}
