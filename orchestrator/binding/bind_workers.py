@@ -22,6 +22,7 @@ from pool_registry.worker import Role
 LEAST_BY_MEANING: Mapping[Role, float] = {"tool": 0.4, "agent": 0.25, "recursion": 0.0}
 LEAST_BY_WORDS: Mapping[Role, float] = {"tool": 0.08, "agent": 0.05, "recursion": 0.0}
 SAME_NAME = 0.25  # what an equal name adds to the likeness
+LEAST_OF_NAMESAKES = 0.25  # the share of the least likeness that will do under an equal name
 TIE = 0.001  # likenesses that differ by less are equal, and the price decides
 BY_NAME, BY_PERSON = "name", "person"
 NONE = ""  # the worker of a learnt one that stays unbound
@@ -165,7 +166,7 @@ def _bind_by_description(learnt: Sequence[LearntWorker], workers: Sequence[LiveW
 def _score(learnt: LearntWorker, worker: LiveWorker, likeness: float, least: float, rank: float) -> float:
     """The score of a pair, above 0 only where it may be bound. `rank` is from 0 (cheapest) to below 1."""
     same = learnt.name == worker.spec.name
-    if likeness < (least / 2 if same else least):
+    if likeness < (least * LEAST_OF_NAMESAKES if same else least):
         return 0.0
     return TIE * (2 - rank) + round(likeness, 3) + SAME_NAME * same
 

@@ -86,6 +86,11 @@ def test_a_name_that_means_something_else_here_is_not_followed(by_words):
     assert {name: entry.worker for name, entry in binding.workers.items()} == {"sum": "route", "route": "sum"}
 
 
+def test_a_namesake_of_another_meaning_is_left_alone(by_words):
+    pool = pool_of(worker("sum", "Plays a melody for a short while"))
+    assert bind_workers([learnt("sum", DESCRIPTIONS[0])], pool).workers["sum"].worker == NONE
+
+
 def test_equal_descriptions_go_to_the_cheaper_worker(by_words):
     twins = (worker("dear", DESCRIPTIONS[0], price=0.5), worker("cheap", DESCRIPTIONS[0], price=0.1))
     assert bind_workers([learnt("sum", DESCRIPTIONS[0])], pool_of(*twins)).workers["sum"].worker == "cheap"
@@ -132,7 +137,7 @@ def test_choices_that_have_nothing_in_common_are_other_arguments():
 
 @has_model
 @pytest.mark.medium
-@pytest.mark.parametrize("condition", ["renamed", "missing", "priced"])
+@pytest.mark.parametrize("condition", ["renamed", "redescribed", "missing", "priced"])
 def test_every_worker_of_a_changed_starter_pool_is_bound_back(condition):
     base = starter_pool()
     names = describe_learnt_pool(open_live_pool(base))
