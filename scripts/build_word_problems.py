@@ -23,7 +23,7 @@ import yaml
 from assets import asset
 from orchestrator.plan import Step
 from orchestrator.reader.unused_figures import list_unused_figures
-from pool_registry.errors import WorkerFault
+from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.workers.calculator import evaluate
 
 MAX_WORDS = 45
@@ -165,7 +165,7 @@ def is_usable(text: str, expression: str, answer: float) -> bool:
         return False
     try:
         value = float(evaluate(expression))
-    except (WorkerFault, ValueError):
+    except (BadCall, WorkerFault):
         return False
     return abs(value - answer) < 1e-6 and not list_unused_figures(text, [Step(1, "x", {"expression": expression})])
 

@@ -24,7 +24,8 @@ FIGURES = {"a": "40", "b": "8", "c": "2.5"}
         ("({a} + {b} + {c}) / 3", "mean"),
         ("{a} * (1 - {b} / 100)", "evaluate"),
         ("{a} / 100 * {b} * {c}", "evaluate"),
-        ("({a} + {b}) / {c}", "evaluate"),  # divided by another figure: no mean
+        ("({a} + {b}) / 3", "evaluate"),  # not the number of figures: no mean
+        ("({a} + {b}) / {c}", "evaluate"),
     ],
 )
 def test_the_tool_of_a_sum_follows_from_its_form(expression, work):

@@ -16,7 +16,7 @@ _OPERATIONS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 _TWO_FIGURES = re.compile(r"\{(\w)\} ([-+*/]) \{(\w)\}")
 _PERCENT_OF = re.compile(r"\{(\w)\} / 100 \* \{(\w)\}")
 _SHARE = re.compile(r"\{(\w)\} / \{(\w)\} \* 100")
-_MEAN = re.compile(r"\((\{\w\}(?: \+ \{\w\})+)\) / \d")
+_MEAN = re.compile(r"\(\{\w\}(?: \+ \{\w\})+\) / (\d)")
 _TOTAL = re.compile(r"\{\w\}(?: \+ \{\w\}){2,}")
 _GAP = re.compile(r"\{(\w)\}")
 IN_WORDS_SHARE = 0.15  # of measures: "two and a half km", and of those that have a name in the singular "half a mile"
@@ -42,9 +42,11 @@ def ask_for_sum(expression: str, gaps: Mapping[str, str]) -> Ask:
         return Ask("percent_of", {"percent": figures[match[1]], "whole": figures[match[2]]}, (sum_alone,))
     if match := _SHARE.fullmatch(expression):
         return Ask("share", {"part": figures[match[1]], "whole": figures[match[2]]}, (sum_alone,))
-    if _MEAN.fullmatch(expression) or _TOTAL.fullmatch(expression):
-        numbers = [figures[gap] for gap in _GAP.findall(expression)]
-        return Ask("mean" if expression[0] == "(" else "sum", {"numbers": numbers}, (sum_alone,))
+    numbers: list[JsonValue] = [figures[gap] for gap in _GAP.findall(expression)]
+    if (match := _MEAN.fullmatch(expression)) and int(match[1]) == len(numbers):
+        return Ask("mean", {"numbers": numbers}, (sum_alone,))
+    if _TOTAL.fullmatch(expression):
+        return Ask("sum", {"numbers": numbers}, (sum_alone,))
     return sum_alone
 
 
