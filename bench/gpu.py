@@ -11,7 +11,7 @@ sft        tokens/s of an adapter's SFT, ours (`podium`: learner and arguments o
 grpo       seconds of a GRPO step on the same prompts with as many tokens: sampling and learning, ours (the trainer and
            generator of the GRPO stage) and TRL's GRPOTrainer with its own generation.
 rollouts   the rollouts of one step whose workers take 50 to 800 ms: ours, a round barrier, TRL's tool loop, and the
-           bound max(generation, slowest chain); bench/rollouts.py explains it.
+           bound max(generation, slowest chain); bench/speed/rollouts.py explains it.
 preset     the recipe reader-gpu as a job, with small counts: seconds of each step, and peak memory beside its estimate.
            With vLLM in this process where it is installed and there is a GPU, else with transformers.
 memory     estimate beside peak for six recipes (bench/memory.py).
@@ -360,7 +360,7 @@ def watch_generation(trainer: Any) -> tuple[list[float], list[int]]:
 
 
 def measure_rollouts(size: Size) -> dict[str, Any]:
-    from bench import rollouts
+    from bench.speed import rollouts
 
     shape = None if size.toy else QWEN3_06B
     return rollouts.compare(size.rollouts, 1 if size.toy else 2, size.latencies, trl=True, shape=shape)

@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes on this machine, as tests and bench/scale.py need one.
+"""A Ray cluster of several nodes on this machine, as tests and bench/speed/scale.py need one.
 
 The head takes no work. Everything that is started ends with the block.
 """

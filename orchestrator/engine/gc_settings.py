@@ -8,5 +8,5 @@ YOUNG_OBJECTS = 10_000  # Python's default is 700: a thousand live episodes woul
 
 
 def expect_many_episodes() -> None:
-    """Collect garbage less often. Measured by bench/executor.py: 1,000 concurrent runs take 0.45 s, not 0.63 s."""
+    """Collect garbage less often. bench/speed/executor.py: 1,000 concurrent runs take 0.45 s, not 0.63 s."""
     gc.set_threshold(YOUNG_OBJECTS, 10, 10)

@@ -7,13 +7,13 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from bench.studio import CLICK, record_long_run
+from bench.speed.studio import CLICK, record_long_run
 from tests.browser.conftest import watched_page
 
 pytestmark = pytest.mark.medium
 STEPS = 1000
 ELEMENTS = 20_000
-CLICK_MS = 1_500  # what this machine takes with other work beside it; bench/studio.py measures exactly
+CLICK_MS = 1_500  # what this machine takes with other work beside it; bench/speed/studio.py measures exactly
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "bench" / "executor.py"
+SCRIPT = Path(__file__).parents[2] / "bench" / "speed" / "executor.py"
 RUNS = 3  # at most: what else the machine does can slow one engine down and not the other
 AHEAD_OF = {
     "uneven_graph_ms": ("langgraph",),  # by a factor of 1.7 and more

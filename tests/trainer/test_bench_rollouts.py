@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "bench" / "rollouts.py"
+SCRIPT = Path(__file__).parents[2] / "bench" / "speed" / "rollouts.py"
 
 
 def measured(size: int, *options: str) -> dict[str, Any]:

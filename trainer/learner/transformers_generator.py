@@ -2,7 +2,7 @@
 
 A sequence is returned the moment it ends. Every few tokens the batch is interrupted if waiting sequences fit in, or if
 half of its own have ended: unfinished ones continue in the next batch together with the waiting ones, and keep their
-keys and values, so that nothing is computed twice. (Measured by bench/rollouts.py. Models with other caches, such as
+keys and values, so that nothing is computed twice. (See bench/speed/rollouts.py. Models with other caches, such as
 sliding windows, recompute their keys and values, and are interrupted only when as many sequences wait as still run.)
 """
 

@@ -1,6 +1,6 @@
 """Podium's executor beside bare asyncio and two graph engines, measured in one run on one machine.
 
-    python bench/executor.py [--json] [--quick] [--save PATH]
+    python bench/speed/executor.py [--json] [--quick] [--save PATH]
 
 Three workloads (DESIGN.md, section 7): an uneven graph of 5 steps whose critical path takes 120 ms and whose
 layers take 210 ms; 50 steps that do nothing, 10 layers of 5 that each see the whole layer before; 1,000 concurrent
@@ -29,7 +29,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 Run = Callable[[], Awaitable[object]]

@@ -1,6 +1,6 @@
 """What a call of the sandbox costs, beside a bare interpreter, measured in one run on one machine.
 
-    python bench/sandbox.py [--json] [--calls N] [--save PATH]
+    python bench/speed/sandbox.py [--json] [--calls N] [--save PATH]
 
 Every level that stands the self-test here, and `python -I -S -c` as a subprocess: no isolation at all, and no
 imports, so it is the floor of every design that starts an interpreter for each call. The snippet is `1 + 1`.
@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import psutil  # noqa: E402

@@ -1,6 +1,6 @@
 """How long a served pool takes to answer "Hello!", which no trained checkpoint can plan for: its fallback's time.
 
-    python bench/greeting.py [--json] [--requests N] [--save PATH]
+    python bench/speed/greeting.py [--json] [--requests N] [--save PATH]
 
 Real servers (`podium serve`), one request after another. A first request comes as soon as the server answers, while the
 fallback's model is still being loaded; warm ones follow. `waiting` is the time that the process was not given a core,
@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec

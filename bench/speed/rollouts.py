@@ -1,6 +1,6 @@
 """The rollouts of one GRPO step with slow workers: ours, a round barrier, and TRL's own tool loop, in one run.
 
-    python bench/rollouts.py [--json] [--sizes 8,32,64] [--repeats N] [--scale X] [--no-trl] [--save PATH]
+    python bench/speed/rollouts.py [--json] [--sizes 8,32,64] [--repeats N] [--scale X] [--no-trl] [--save PATH]
 
 Every episode has two rounds of 2 or 3 steps; every step calls a worker that takes 50 to 800 ms, drawn by a seed
 from what it is asked. A tiny model (scripts/build_tiny_base.py, untrained) does the work of generating; which token it
@@ -42,7 +42,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.support.scripted_model import (
     LIMIT,

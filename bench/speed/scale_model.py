@@ -1,7 +1,7 @@
 """What happens at 1,000 workers, 10 million stored episodes, 100 evaluation nodes and 64 GPUs: which part is the bound.
 
-    python bench/scale_model.py                                 # the table, from the figures saved last
-    python bench/scale_model.py --measure [--episodes 1000000]  # measure again; PostgreSQL's programs must be here
+    python bench/speed/scale_model.py                                 # the table, from the figures saved last
+    python bench/speed/scale_model.py --measure [--episodes 1000000]  # measure anew; PostgreSQL's programs must be here
 
 What is measured: a step of the engine and a running episode's memory (bench/results/executor.json), a pool of 1,000
 workers, and PostgreSQL with a million stored episodes of 4 events each (without fsync). What is modelled: everything
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 RESULTS = ROOT / "bench" / "results"

@@ -1,6 +1,6 @@
 """How quickly the studio is there: imports, start, first paint, first graph, updates, and filters over traces.
 
-    python bench/studio.py [--json] [--save PATH]
+    python bench/speed/studio.py [--json] [--save PATH]
 
 A real studio on an empty data folder (starter data prepared, as after `make setup`) and real Chromium. The
 figures are the best of `--repeats`, in seconds unless their name says otherwise; limits are those of the project.
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import Browser, sync_playwright
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 if TYPE_CHECKING:
     from orchestrator.engine.events import Event

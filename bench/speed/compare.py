@@ -1,6 +1,6 @@
 """How quickly the Compare page is there and filters, over 10,000 stored episodes of an evaluation.
 
-    python bench/compare.py [--json] [--save PATH] [--episodes N]
+    python bench/speed/compare.py [--json] [--save PATH] [--episodes N]
 
 A real studio and real Chromium. First paint is that of the browser without cache; a filter is timed from the change
 of a select to the frame that shows its answer. The first answer after the files changed reads and resamples
@@ -27,9 +27,9 @@ from statistics import median
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from bench.studio import first_paint_seconds, start_studio
+from bench.speed.studio import first_paint_seconds, start_studio
 
 LIMITS = {"first_paint_s": 1.5, "filter_ms": 300.0}
 ORCHESTRATORS = 10

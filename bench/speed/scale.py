@@ -1,6 +1,6 @@
 """How far it scales: what several machines, nodes or processes do in the time of one.
 
-    python bench/scale.py [--json] [--sections cluster,processes] [--episodes N] [--save bench/results/scale.json]
+    python bench/speed/scale.py [--json] [--sections cluster,processes] [--episodes N] [--save bench/results/scale.json]
 
 cluster     1,000 episodes with slow workers (a chain of 2 to 4 calls of 0.2 to 1.2 s each, traced to SQLite), 32 at a
             time: in one process, and on each of two Ray nodes of this machine. The ideal is the time that the workers
@@ -32,7 +32,7 @@ from random import Random
 from statistics import median
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from orchestrator.traces.store import open_store
 from pool_registry.pool import Limits, Pool
