@@ -57,6 +57,7 @@ def test_a_refusal_is_shown_as_one_and_offers_to_add_the_worker_that_is_missing(
         expect(page.get_by_test_id("state")).to_have_attribute("data-state", "unverified")
         worker = list_offers(page).get_by_role("link", name="Add a worker for 'the tides' on the Pool page")
         expect(worker).to_have_attribute("href", "/pool?pool=refusing")
+        expect(page.get_by_role("region", name="Access matrix")).to_have_text("No steps", use_inner_text=True)
 
 
 @HAS_MODEL

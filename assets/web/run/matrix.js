@@ -16,11 +16,11 @@ export class Matrix {
     this.scroll = el("div.run-matrix-scroll", { tabindex: "-1" });
     this.scroll.addEventListener("scroll", () => requestAnimationFrame(() => this.drawSeen()));
     new ResizeObserver(() => this.drawSeen()).observe(this.scroll);
-    const key = el("div.run-matrix-key");
+    this.key = el("div.run-matrix-key");
     for (const [state, text] of Object.entries(WORDS)) {
-      key.append(el("span", {}, el("i", { class: `run-matrix-${state}` }), text));
+      this.key.append(el("span", {}, el("i", { class: `run-matrix-${state}` }), text));
     }
-    this.root.append(this.scroll, key);
+    this.root.append(this.scroll, this.key);
     this.clear();
   }
 
@@ -43,6 +43,11 @@ export class Matrix {
     this.root.classList.toggle("run-matrix-small", nodes.length > 24);
     this.root.classList.toggle("run-matrix-long", this.isLong);
     this.cell = null;
+    this.key.hidden = !nodes.length;
+    if (!nodes.length) {
+      this.scroll.replaceChildren(el("p", {}, "No steps"));
+      return;
+    }
     const end = this.isLong ? 1 : nodes.length; // of a long run one cell first, to measure it
     this.drawPart({ top: 0, bottom: end, left: 0, right: end });
     this.drawSeen();
