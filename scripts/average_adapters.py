@@ -1,10 +1,11 @@
 """Averages the LoRA adapters of two checkpoints of which one was trained on from the other.
 
-    python scripts/average_adapters.py CHECKPOINT OTHER --share 0.5 --out FOLDER
+    python scripts/average_adapters.py CHECKPOINT OTHER --share 0.5 --out FOLDER [--queries-of-other]
 
 Weights that went on learning something new forget a part of what they knew; on the way between the two lie some that
 keep much of both (WiSE-FT, arXiv 2109.01903). A and B are averaged each on its own, which is near the average of their
-products as long as the two lie near each other. The manifest is that of CHECKPOINT.
+products as long as the two lie near each other. The manifest is that of CHECKPOINT, and so are the queries by which
+an orchestrator tells that it is out of its depth; where its lessons were of few kinds, take those of OTHER.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.checkpoints import open_checkpoint, seal
+from orchestrator.out_of_depth.learnt_queries import FILE as LEARNT_QUERIES
 
 if TYPE_CHECKING:
     import torch
@@ -28,11 +30,12 @@ def main() -> None:
     parser.add_argument("other")
     parser.add_argument("--share", type=float, default=0.5, help="of CHECKPOINT, from 0 to 1")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--queries-of-other", action="store_true", help="keep the queries that OTHER learnt from")
     options = parser.parse_args()
-    average_checkpoints(options.checkpoint, options.other, options.share, options.out)
+    average_checkpoints(options.checkpoint, options.other, options.share, options.out, options.queries_of_other)
 
 
-def average_checkpoints(name: str, other: str, share: float, out: Path) -> None:
+def average_checkpoints(name: str, other: str, share: float, out: Path, queries_of_other: bool = False) -> None:
     """Write the average to a folder. Raises UnknownOrchestrator where there is no such checkpoint."""
     from safetensors.torch import load_file, save_file
 
@@ -41,6 +44,8 @@ def average_checkpoints(name: str, other: str, share: float, out: Path) -> None:
     averaged = average(load_file(folder / WEIGHTS), load_file(other_folder / WEIGHTS), share)
     shutil.copytree(folder, out, dirs_exist_ok=True)
     save_file(averaged, out / WEIGHTS, {"format": "pt"})
+    if queries_of_other:
+        shutil.copy(other_folder / LEARNT_QUERIES, out / LEARNT_QUERIES)
     seal(out, checkpoint)
 
 
