@@ -14,6 +14,7 @@ Every cell is a set of tasks of the test split with the pools that they are run 
     added        with a worker that was added after training, which the task needs
     held_out     the two families that nothing is trained on, on the starter pool
     worlds       generated worlds whose domains are held out, every task on a pool of its own
+    projects     what people ask of functions of their own, in projects that are kept from training
     everyday     questions written by hand, on the starter pool
     problems     word problems of GSM8K and SVAMP that are kept from training, on pools of their own
     plain        the questions that a person types first (bench/data/plain_questions.yaml), on the starter pool
@@ -287,6 +288,7 @@ def list_cells() -> Iterator[tuple[str, Callable[[int], list[Task]]]]:
         yield condition, apply_to_families(condition)
     yield "held_out", lambda count: draw(",".join(list_held_out_families()), count)
     yield "worlds", leave_out_refusals("worlds:held_out")
+    yield "projects", leave_out_refusals("projects:held_out")
     yield "everyday", leave_out_refusals("everyday:held_out")
     yield "problems", leave_out_refusals("everyday:problems")
     yield "plain", load_plain_questions

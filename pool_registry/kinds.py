@@ -93,6 +93,7 @@ _TARGETS = {
     "space": "pool_registry.workers.space:Space",
     "world": "trainer.tasks.worlds.worker:World",
     "everyday": "trainer.tasks.everyday.worker:Everyday",
+    "project": "trainer.tasks.projects.worker:ProjectFunction",
     "orchestrator": "pool_registry.workers.orchestrator:Recursion",
 }
 KINDS = ExtensionTable("podium.workers", Kind, (Kind(name, target) for name, target in _TARGETS.items()), _make_kind)

@@ -89,6 +89,7 @@ CELLS = {
     "added": "the same with a worker that was added after training, which they need",
     "held_out": "the two families that nothing is trained on",
     "worlds": "worlds whose domains are kept from training",
+    "projects": "questions on functions of people's own, in projects kept from training",
     "everyday": "questions written by hand, at odd places: nobody reads them",
     "problems": "word problems that people wrote (GSM8K, SVAMP), kept from training",
     "plain": "plain questions on the starter pool",

@@ -119,6 +119,12 @@ def _open_worlds(argument: str) -> TaskSource:
     return open_worlds(argument)
 
 
+def _open_projects(argument: str) -> TaskSource:
+    from trainer.tasks.projects.source import open_projects
+
+    return open_projects(argument)
+
+
 def _open_casual(argument: str) -> TaskSource:
     from trainer.tasks.casual.families import open_casual
 
@@ -202,6 +208,13 @@ PROVIDERS = ExtensionTable(
             _open_worlds,
             "[:DOMAIN,...|:held_out]",
             "worlds",
+        ),
+        TaskProvider(
+            "projects",
+            "What people ask of a handful of functions of their own: a shop, a club, a job.",
+            _open_projects,
+            "[:PROJECT,...|:held_out]",
+            "projects",
         ),
         TaskProvider(
             "everyday",

@@ -157,6 +157,10 @@ OPERATIONS: dict[str, Operation] = {
         {"first": 6, "operation": "multiply", "second": 7},
         _arithmetic,
     ),
+    **{
+        work: Operation({"a": NUMBER, "b": NUMBER}, {"a": 6, "b": 7}, lambda a, b, work=work: _arithmetic(a, work, b))
+        for work in ("add", "subtract", "multiply", "divide")
+    },
     "sum": Operation({"numbers": NUMBERS}, {"numbers": [1, 2.5, 3]}, lambda numbers: sum(numbers)),
     "mean": Operation({"numbers": NUMBERS}, {"numbers": [1, 2.5, 3]}, lambda numbers: sum(numbers) / len(numbers)),
     "percent_of": Operation(
