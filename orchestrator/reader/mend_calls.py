@@ -3,10 +3,10 @@
 A small model often chooses the right worker and hands it too much ("kilos of salmon" for salmon), another noun of the
 query, or the name of a thing one step away (paella, where its main ingredient is meant). A look-up says so at once.
 Tried are the words of the query that the call misspells, the names of the query in their order where there is one for
-each text, the rejected word with its neighbours in the query, parts of the rejected value, other words of the query,
-and what another worker returns for the value. A call that passes an output on is tried with that of the next likely
-worker for the step before it. The first call that the worker accepts takes the place of the rejected one
-(repeat_steps.py). Nothing is tried that may have effects or that costs money.
+each text, the rejected word with its neighbours in the query, parts of the rejected value, one of what it has several
+of, other words of the query, and what another worker returns for the value. A call that passes an output on is tried
+with that of the next likely worker for the step before it. The first call that the worker accepts takes the place of
+the rejected one (repeat_steps.py). Nothing is tried that may have effects or that costs money.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _QUOTE = re.compile(r"\$[0-9]+")
 _WORD = re.compile(r"[^\W_](?:[\w.:/@-]*[^\W_])?")  # T-101 and 2025-03-31 are one word
 _AFTER_APOSTROPHE = re.compile(r"\w['\u2019]$")  # not after one that opens a quotation
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}")
+_PLURAL = re.compile(r"[a-z]{2,}[a-rt-z]s")
+_SINGULARS = (("ies", "y"), ("ches", "ch"), ("shes", "sh"), ("sses", "ss"), ("xes", "x"), ("oes", "o"), ("s", ""))
 _NAME = re.compile(r"[A-Z][\w-]*(?: [A-Z][\w-]*)+")  # Old Chimney
 
 
@@ -176,11 +178,20 @@ def _list_at_fault(rejected: StepRun, texts: dict[str, str]) -> dict[str, str]:
 
 def list_values(query: str, value: str) -> list[str]:
     """Other values for an argument, the likeliest first: the rejected one with the word of the query before or after
-    it, names and words within it, then those of the rest of the query, from its end."""
+    it, names and words within it, then those of the rest of the query, from its end; last one of what the value has
+    several of."""
     inside = _list_names(value) if value.casefold() in query.casefold() else []
     values = dict.fromkeys([*inside, *_list_names(query)])
     others = [name for name in values if name.casefold() != value.casefold()][:MAX_VALUES]
-    return list(dict.fromkeys([*_lengthen(query, value), *others]))
+    return list(dict.fromkeys([*_lengthen(query, value), *others, *filter(None, map(_make_singular, inside))]))
+
+
+def _make_singular(word: str) -> str:
+    """One of several: "eclair" for "eclairs"; "" for a word that is no plural."""
+    if not _PLURAL.fullmatch(word):
+        return ""
+    ending, singular = next(pair for pair in _SINGULARS if word.endswith(pair[0]))
+    return word.removesuffix(ending) + singular
 
 
 def _lengthen(query: str, value: str) -> list[str]:
