@@ -73,6 +73,7 @@ def test_every_family_has_a_file_and_every_file_is_used():
         "pool_conditions",
         "practice_values",
         "practice_words",
+        "project_tools",
         "worlds",
         "far_out",
         *everyday,
