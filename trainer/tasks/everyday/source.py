@@ -30,7 +30,7 @@ from trainer.tasks.everyday.questions.places import list_cities_by_name
 from trainer.tasks.everyday.questions.question import EverydayQuestion
 from trainer.tasks.everyday.solve_asks import make_verifier, try_solve
 from trainer.tasks.everyday.style import write_query
-from trainer.tasks.sources.source import TaskSource, check_split
+from trainer.tasks.sources.source import TaskSource, check_levels, check_split
 from trainer.tasks.suite import assign_split, make_random
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import RefusalVerifier
@@ -63,7 +63,7 @@ class EverydaySource:
     def tasks(self, split: str, count: int, seed: int = 0, levels: tuple[int, ...] | None = None) -> list[Task]:
         """`count` tasks, four in a row on one pool. Raises UnknownTask."""
         check_split(split)
-        chosen = _check_levels(levels)
+        chosen = check_levels(levels, LEVELS)
         tasks: list[Task] = []
         for group in count_up():
             if len(tasks) >= count:
@@ -80,14 +80,6 @@ def open_everyday(argument: str = "") -> TaskSource:
         names = ", ".join(f"{FAMILY}:{name}" for name in (*SUBJECTS, HELD_OUT))
         raise UnknownTask(f"there is no {FAMILY}:{argument}; use {FAMILY}, or one of {names}")
     return EverydaySource(argument)
-
-
-def _check_levels(levels: tuple[int, ...] | None) -> tuple[int, ...]:
-    chosen = LEVELS if levels is None else tuple(dict.fromkeys(levels))
-    unknown = [level for level in chosen if level not in LEVELS]
-    if unknown or not chosen:
-        raise UnknownTask(f"the levels are {', '.join(map(str, LEVELS))}, not {unknown[0] if unknown else 'none'}")
-    return chosen
 
 
 class _Group:

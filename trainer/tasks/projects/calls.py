@@ -9,10 +9,12 @@ larger {flower} $1 {flower2} $2     the name of the one with the larger number
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
+OPERATIONS = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
 _GAP = re.compile(r"\{(\w+)\}")
 _ARGUMENT = r"(\{\w+\}|\$\d+|-?[0-9][0-9.-]*)"
 _LOOK_UP = re.compile(rf"([a-z][a-z0-9_]+) {_ARGUMENT}")
@@ -51,6 +53,7 @@ PlannedCall: TypeAlias = LookUp | Sum | Work
 def parse_call(text: str) -> PlannedCall:
     """The call that a step stands for. Raises ValueError."""
     if match := _SUM.fullmatch(text):
+        _check_sum(match[1], text)
         return Sum(match[1].strip())
     if match := _DAYS.fullmatch(text):
         return Work("days_between", (("start", match[1]), ("end", match[2])))
@@ -62,6 +65,18 @@ def parse_call(text: str) -> PlannedCall:
     if match := _LOOK_UP.fullmatch(text):
         return LookUp(match[1], match[2])
     raise ValueError(f"{text!r} is no step: write TOOL {{gap}}, = SUM, days A B, later A N or larger A $1 B $2")
+
+
+def _check_sum(expression: str, text: str) -> None:
+    """Raises ValueError for anything but the four operations on numbers, gaps and quotes."""
+    try:
+        tree = ast.parse(re.sub(r"\{\w+\}|\$\d+", "x", expression).strip(), mode="eval")
+    except SyntaxError as error:
+        raise ValueError(f"{text!r} is no sum: {error.msg}") from error
+    known = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.USub, ast.Constant, ast.Name, ast.Load, *OPERATIONS)
+    wrong = [node for node in ast.walk(tree) if not isinstance(node, known)]
+    if wrong or any(isinstance(node, ast.Name) and node.id != "x" for node in ast.walk(tree)):
+        raise ValueError(f"{text!r} is no sum: write + - * / and brackets over numbers, {{gap}} and $k")
 
 
 def list_gaps(call: PlannedCall) -> list[str]:

@@ -163,6 +163,7 @@ def kind_of_gap(gap: str) -> str:
     return match[1] if match else gap
 
 
+@cache
 def list_projects() -> tuple[str, ...]:
     """The names of all projects that ship."""
     return tuple(sorted(path.stem for path in asset(FOLDER).glob("*.yaml")))

@@ -37,7 +37,7 @@ from trainer.tasks.projects.project_data import (
     load_project,
 )
 from trainer.tasks.projects.write_plan import Function, PlanWriter, list_works
-from trainer.tasks.sources.source import check_split
+from trainer.tasks.sources.source import check_levels, check_split
 from trainer.tasks.suite import assign_split, make_random
 from trainer.tasks.task import Task
 from trainer.tasks.task_data import load_task_data
@@ -74,7 +74,7 @@ class ProjectSource:
     def tasks(self, split: str, count: int, seed: int = 0, levels: tuple[int, ...] | None = None) -> list[Task]:
         """`count` tasks, four in a row on one pool. Raises UnknownTask."""
         check_split(split)
-        chosen = _check_levels(levels)
+        chosen = check_levels(levels, LEVELS)
         tasks: list[Task] = []
         for group in count_up():
             if len(tasks) >= count:
@@ -96,14 +96,6 @@ def open_projects(argument: str = "") -> ProjectSource:
             f"there is no project {unknown!r} to learn from; use {HELD_OUT} or some of: {', '.join(learnt)}"
         )
     return ProjectSource(chosen, f"{FAMILY}:{argument}" if argument else FAMILY)
-
-
-def _check_levels(levels: tuple[int, ...] | None) -> tuple[int, ...]:
-    chosen = LEVELS if levels is None else tuple(dict.fromkeys(levels))
-    unknown = [level for level in chosen if level not in LEVELS]
-    if unknown or not chosen:
-        raise UnknownTask(f"the levels are {', '.join(map(str, LEVELS))}, not {unknown[0] if unknown else 'none'}")
-    return chosen
 
 
 @dataclass(frozen=True, slots=True)

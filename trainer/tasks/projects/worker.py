@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date, timedelta
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall
 from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker
-from trainer.tasks.projects.project_data import FunctionData, ProjectData, load_project
+from trainer.tasks.projects.project_data import FunctionData, ProjectData, list_projects, load_project
 from trainer.tasks.suite import make_random
 
 
@@ -23,6 +23,14 @@ class ProjectConfig(StrictModel):
     parameter: str = Field(description="What its argument is called.")
     hint: str = Field(default="", description="What is said of the argument.")
     example: str = Field(default="", description="A thing that it takes.")
+
+    @model_validator(mode="after")
+    def _is_there(self) -> ProjectConfig:
+        if self.project not in list_projects():  # a pool may come from anywhere: this is no path
+            raise ValueError(f"there is no project {self.project!r}")
+        if all(tool.name != self.function for tool in load_project(self.project).tools):
+            raise ValueError(f"{self.project} has no function {self.function!r}")
+        return self
 
 
 class ProjectFunction(Worker[ProjectConfig]):

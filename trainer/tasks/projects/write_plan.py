@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from orchestrator.plan import Step, references, renumber_quotes, substitute
 from pool_registry.actions import JsonValue, as_text
 from trainer.tasks.everyday.solve_asks import run_work
-from trainer.tasks.projects.calls import LookUp, PlannedCall, Sum
+from trainer.tasks.projects.calls import OPERATIONS, LookUp, PlannedCall, Sum
 from trainer.tasks.projects.worker import look_up
 
-OPERATIONS = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
 _QUOTE = re.compile(r"\$(\d+)")
 
 

@@ -42,6 +42,15 @@ def choose_own_levels(source: TaskSource, levels: tuple[int, ...]) -> tuple[int,
     return own or levels
 
 
+def check_levels(levels: tuple[int, ...] | None, there: Sequence[int]) -> tuple[int, ...]:
+    """The levels to draw from, each once; None is all that are there. Raises UnknownTask."""
+    chosen = tuple(there) if levels is None else tuple(dict.fromkeys(levels))
+    unknown = [level for level in chosen if level not in there]
+    if unknown or not chosen:
+        raise UnknownTask(f"the levels are {', '.join(map(str, there))}, not {unknown[0] if unknown else 'none'}")
+    return chosen
+
+
 class SuiteSource:
     """Families of suites, drawn in turns: every family and level gets the same share."""
 

@@ -18,7 +18,7 @@ from orchestrator.reader.refusal import refuse
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from trainer.errors import UnknownTask
-from trainer.tasks.sources.source import check_split
+from trainer.tasks.sources.source import check_levels, check_split
 from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import RefusalVerifier
@@ -59,7 +59,7 @@ class WorldSource:
     def tasks(self, split: str, count: int, seed: int = 0, levels: tuple[int, ...] | None = None) -> list[Task]:
         """`count` tasks, four in a row on one pool. Raises UnknownTask."""
         check_split(split)
-        bands = _check_levels(levels)
+        bands = check_levels(levels, tuple(LEVEL_STEPS))
         tasks: list[Task] = []
         seeds: set[tuple[str, int]] = set()
         for group in count_up():
@@ -92,14 +92,6 @@ def open_worlds(argument: str = "") -> WorldSource:
         what = f"no domain {unknown[0]!r}" if unknown else "no domain"
         raise UnknownTask(f"there is {what} to learn from; use {HELD_OUT} or some of: {', '.join(learnt)}")
     return WorldSource(chosen, f"{FAMILY}:{argument}" if argument else FAMILY)
-
-
-def _check_levels(levels: tuple[int, ...] | None) -> tuple[int, ...]:
-    chosen = tuple(LEVEL_STEPS) if levels is None else tuple(dict.fromkeys(levels))
-    unknown = [level for level in chosen if level not in LEVEL_STEPS]
-    if unknown or not chosen:
-        raise UnknownTask(f"the levels are {', '.join(map(str, LEVEL_STEPS))}, not {unknown[0] if unknown else 'none'}")
-    return chosen
 
 
 class _Group:

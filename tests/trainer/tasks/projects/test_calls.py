@@ -40,7 +40,13 @@ def test_any_other_text_is_an_error_that_says_what_to_write(text):
     try:
         parse_call(text)
     except ValueError as error:
-        assert "write TOOL {gap}" in str(error)
+        assert "write TOOL {gap}" in str(error) or "is no sum" in str(error)
+
+
+@pytest.mark.parametrize("text", ["= 1 +", "= 2 ** 3", "= $1 // 2", "= price * 2", "= (1 + 2", "= $1 $2", "= 1.2.3"])
+def test_a_sum_is_of_the_four_operations(text):
+    with pytest.raises(ValueError, match="is no sum"):
+        parse_call(text)
 
 
 def test_two_gaps_may_stand_for_things_of_one_kind():

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.reader.refusal import is_refusal
-from pool_registry.errors import BadCall
+from pool_registry.errors import BadCall, InvalidPool
 from pool_registry.kinds import open_worker
 from pool_registry.pool import check_pool
 from pool_registry.worker import WorkerSpec
@@ -104,6 +104,14 @@ def test_a_function_takes_a_thing_as_people_write_it_and_rejects_another():
     config = {"project": data.name, "seed": 3, "function": tool.name, "parameter": "which", "hint": "the name"}
     worker = open_worker(WorkerSpec(name="f", kind="project", description="x", config=config))
     assert worker.parameters["properties"] == {"which": {"type": "string", "description": "the name"}}
+
+
+@pytest.mark.parametrize("wrong", [{"project": "../worlds/clinic"}, {"function": "nowhere"}])
+def test_a_pool_with_an_unknown_project_or_function_is_an_error_that_names_it(wrong):
+    data = load_project(list_projects()[0])
+    config = {"project": data.name, "seed": 3, "function": data.tools[0].name, "parameter": "x"} | wrong
+    with pytest.raises(InvalidPool, match=next(iter(wrong.values()))):
+        open_worker(WorkerSpec(name="f", kind="project", description="x", config=config))
 
 
 @pytest.mark.parametrize(
