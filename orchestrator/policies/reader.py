@@ -17,12 +17,13 @@ from orchestrator.engine.episode import Episode
 from orchestrator.grammars.reader_grammars import fill_grammar, needs_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import ShownWorkers, Turn, renumber_turn
-from orchestrator.policies.voting import TriedTurn, choose_turn, make_draws, try_turns
+from orchestrator.policies.voting import choose_turn, make_draws, try_turns
 from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, measure_likeness
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.copied_examples import find_copied_example
 from orchestrator.reader.fill import BoundNeed, parse_fill
-from orchestrator.reader.left_out_workers import connect_steps, list_left_out, put_in, uses_every_output
+from orchestrator.reader.idle_steps import has_idle_step
+from orchestrator.reader.left_out_workers import connect_steps, list_left_out, put_in
 from orchestrator.reader.mend_calls import may_be_tried
 from orchestrator.reader.needs import MAX_NEEDS, Need, format_needs, parse_needs
 from orchestrator.reader.refusal import REFUSAL, is_refusal, read_refused_need, refuse
@@ -103,11 +104,11 @@ class ReaderPolicy:
         return turn
 
     async def _doubts(self, episode: Episode, turn: Turn) -> bool:
-        """Whether a query is refused that is much like a worker, or the first plan leaves out a figure of it and can
-        be tried."""
+        """Whether a query is refused that is much like a worker, or the first plan leaves out a figure of it or has an
+        idle step, and can be tried."""
         if is_refusal(turn.answer):
             return await asyncio.to_thread(self._resembles_worker, episode.query)
-        if _goes_on(episode) or not turn.steps or not list_unused_figures(episode.query, turn.steps):
+        if _goes_on(episode) or not _is_incomplete(turn, episode.query):
             return False
         return all(may_be_tried(self._pool.workers[step.worker]) for step in turn.steps)
 
@@ -140,15 +141,18 @@ class ReaderPolicy:
 
     async def _draw_other_plan(self, episode: Episode, given_up: Turn) -> Turn:
         """What most of some other plans agree on, with the plan or the refusal that is in doubt among them. One that
-        leaves out a figure of the query has no vote where another one holds all. Where all of them fail, a query that
-        is like no worker is refused."""
+        leaves out a figure of the query or has an idle step has no vote where another one does neither. Where all of
+        them fail, a query that is like no worker is refused."""
         draws = make_draws(self.draw, 1 + self._other_plans, episode)[1:]  # the first is greedy, as what has failed
         turns = await asyncio.gather(*(self._plan(episode, draw) for draw in draws))
         plans = [renumber_turn(turn, episode.next_step_id) for turn in turns]
         voters = plans if given_up.failed else [given_up, *plans]
         tried = await try_turns(voters, episode, CachingPool(self._pool), may_be_tried)
         # A plan that may have effects or cost money is not tried, and not begun a second time.
-        safe = [_check_figures(item, episode.query) if item.ran else replace(item, key=None) for item in tried]
+        safe = [
+            replace(item, incomplete=_is_incomplete(item.turn, episode.query)) if item.ran else replace(item, key=None)
+            for item in tried
+        ]
         chosen = choose_turn(safe)
         if any(item.key is not None for item in safe):
             return replace(chosen, out_of_depth=given_up.out_of_depth)
@@ -164,7 +168,7 @@ class ReaderPolicy:
         if not left_out:
             return turn
         plans = await self._fill_plans(episode, put_in(left_out, turn.steps))
-        whole = [plan for plan in plans if plan.error is None and plan.steps and uses_every_output(plan)]
+        whole = [plan for plan in plans if plan.error is None and plan.steps and not has_idle_step(plan)]
         tried = await try_turns(whole, episode, CachingPool(self._pool), may_be_tried)
         usage = sum((plan.usage for plan in plans), turn.usage) + sum((item.usage for item in tried), NO_USAGE)
         longer = next((item.turn for item in tried if item.ran and item.key is not None), None)
@@ -266,10 +270,9 @@ def _has_sure(likely: list[BoundNeed]) -> bool:
     return bool(likely) and likely[0].likeness >= SURE_LIKENESS
 
 
-def _check_figures(tried: TriedTurn, query: str) -> TriedTurn:
-    """The tried plan, as one that is incomplete where it leaves out a figure of the query."""
-    steps = tried.turn.steps
-    return replace(tried, incomplete=bool(steps and list_unused_figures(query, steps)))
+def _is_incomplete(turn: Turn, query: str) -> bool:
+    """Whether a plan leaves out a figure of the query, or has a step that does nothing."""
+    return bool(turn.steps) and (bool(list_unused_figures(query, turn.steps)) or has_idle_step(turn))
 
 
 def _finish(turn: Turn, completions: list[Completion], shown: ShownWorkers | None) -> Turn:

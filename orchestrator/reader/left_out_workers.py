@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 
-from orchestrator.plan import Step, Turn, references
+from orchestrator.plan import Step, Turn
 from orchestrator.reader.bind_needs import LISTED
 from orchestrator.reader.cards import describe_whole, format_listed
 from orchestrator.reader.fill import BoundNeed
@@ -76,12 +76,6 @@ def _connect(step: Step, query: str) -> Step:
 
 def _stands_in(text: str, query: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", query, re.IGNORECASE) is not None
-
-
-def uses_every_output(turn: Turn) -> bool:
-    """Whether the answer or another step quotes each step: of a plan that was put together so, none is idle."""
-    quoted = references(turn.answer).union(*(step.references for step in turn.steps))
-    return {step.id for step in turn.steps} <= quoted
 
 
 def _may_be_tried(name: str, workers: Mapping[str, LiveWorker]) -> bool:

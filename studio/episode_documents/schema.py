@@ -351,7 +351,9 @@ class VoteDetail(PageDocument):
     unreadable: int
     failed: int = Field(description="Readable plans that failed when they were tried.")
     untried: int = Field(description="Plans that voted as they are written: a step of them may have effects.")
-    incomplete: int = Field(description="Plans without a vote, as they leave out a figure of the query.")
+    incomplete: int = Field(
+        description="Plans without a vote: they leave out a figure of the query, or have a step that does nothing."
+    )
     answers: list[AnswerVotes] = Field(description="The answer with most votes first.")
     chosen_tokens: int | None = Field(description="What the chosen plan alone took; older traces do not say it.")
 

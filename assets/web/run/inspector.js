@@ -188,7 +188,7 @@ function voteParts(vote, turn) {
 function describeVote({ plans, agreed, answer, unreadable, incomplete }) {
   if (unreadable === plans) return `None of the ${count(plans)} plans could be read.`;
   if (!agreed) return `None of the ${count(plans)} plans works: the first that could be read was taken.`;
-  const taken = incomplete ? "the first that works and holds every figure" : "the first that works";
+  const taken = incomplete ? "the first that works, holds every figure and has no idle step" : "the first that works";
   if (agreed === 1) return `No two of the ${count(plans)} plans agree: ${taken} was taken.`;
   return `${count(agreed)} of ${count(plans)} plans agree${answer ? ` on ${answer}` : ""}.`;
 }
@@ -208,7 +208,7 @@ function listLosses({ unreadable, failed, untried, incomplete }) {
   const parts = [];
   if (failed) parts.push(`${count(failed)} failed when tried.`);
   if (unreadable) parts.push(`${count(unreadable)} could not be read.`);
-  if (incomplete) parts.push(`${count(incomplete)} had no vote: the calls leave out a figure of the question.`);
+  if (incomplete) parts.push(`${count(incomplete)} had no vote: the calls leave out a figure of the question, or one of them does nothing for the answer.`);
   if (untried) parts.push(`${count(untried)} ${untried === 1 ? "was" : "were"} not tried, because a step may have effects; a plan like that votes as it is written.`);
   return parts.join(" ");
 }

@@ -9,9 +9,9 @@ import pytest
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.plan import Step, Turn
+from orchestrator.plan import Step
 from orchestrator.policies.reader import ReaderPolicy
-from orchestrator.reader.left_out_workers import list_left_out, uses_every_output
+from orchestrator.reader.left_out_workers import list_left_out
 from orchestrator.reader.needs import parse_needs
 from pool_registry.actions import Usage
 from pool_registry.calls.live_pool import live_pool, open_live_pool
@@ -151,11 +151,6 @@ def test_what_may_have_effects_is_not_put_in(ask):
 def test_a_plan_that_covers_the_query_is_asked_once(ask):
     model = Model(OWNER, "T-101")
     assert ask("Which person is assigned to T-101?", model).answer == "Mira" and model.calls == 2
-
-
-def test_an_idle_step_is_seen():
-    steps = (Step(1, "a", {"x": 1}), Step(2, "b", {"y": "$1"}))
-    assert uses_every_output(Turn(steps, "$2")) and not uses_every_output(Turn(steps, "$1"))
 
 
 def test_longer_plans_and_unknown_workers_are_left_alone():

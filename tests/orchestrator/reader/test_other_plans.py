@@ -27,15 +27,15 @@ USAGE = Usage(10, 5)
 
 
 class Model:
-    """Writes one need, and these arguments: the first ones greedily, the others one by one for drawn plans."""
+    """Writes the same needs, and these arguments: the first ones greedily, the others one by one for drawn plans."""
 
-    def __init__(self, greedy: str, *drawn: str) -> None:
-        self.greedy, self.drawn = greedy, list(drawn)
+    def __init__(self, greedy: str, *drawn: str, needs: str = CONVERT) -> None:
+        self.greedy, self.drawn, self.needs = greedy, list(drawn), needs
         self.seeds: list[int | None] = []
 
     async def write(self, messages: list[Message], _grammar: object, draw: Draw | None) -> Completion:
         if len(messages) == 2:
-            return Completion(CONVERT, usage=USAGE)
+            return Completion(self.needs, usage=USAGE)
         if draw is None or draw.temperature == 0:
             return Completion(self.greedy, usage=USAGE)
         self.seeds.append(draw.seed)
@@ -121,6 +121,14 @@ def test_where_every_plan_leaves_out_a_figure_most_of_them_decide():
     episode = run(model)
     assert episode.answer == pytest.approx(11.265408)
     assert list_votes(episode)[0].incomplete == 0
+
+
+def test_a_plan_with_an_idle_step_has_no_vote_where_another_one_has_none():
+    twice, both = (f"1. {TO_KM}\n2. {second}\n= $1 and $2" for second in (TO_KM, TO_KM.replace('"mile"', '"yard"')))
+    model = Model(twice, twice, both, twice, f"1. {TO_KM}\n2. {TO_NOTHING}\n= $1", needs=f"{CONVERT}\n2{CONVERT[1:]}")
+    episode = run(model)
+    (vote,) = list_votes(episode)
+    assert episode.answer == "8.04672 and 0.004572" and (vote.votes, vote.incomplete, vote.failed) == (1, 4, 0)
 
 
 def test_a_plan_that_may_have_effects_is_not_doubted():

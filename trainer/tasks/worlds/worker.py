@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from typing import Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall, WorkerFault
@@ -16,6 +16,7 @@ from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 from pool_registry.workers.units import convert
 from trainer.tasks.worlds.tables import Value, WorldTable, fold_name, make_table
+from trainer.tasks.worlds.world_data import list_worlds
 
 Shape: TypeAlias = Literal[
     "get", "record", "list", "count", "total", "average", "top", "convert", "find_note", "note_about", "read_number",
@@ -41,6 +42,13 @@ class WorldConfig(StrictModel):
     spellings: dict[str, str] = Field(default_factory=dict)
     arguments: dict[str, JsonValue]  # the JSON Schema of its arguments
     example: dict[str, JsonValue] = Field(default_factory=dict)  # arguments of a call that works
+
+    @field_validator("domain")
+    @classmethod
+    def _is_there(cls, domain: str) -> str:
+        if domain not in list_worlds():  # a pool may come from anywhere: this is no path
+            raise ValueError(f"there is no domain {domain!r}")
+        return domain
 
 
 class World(Worker[WorldConfig]):

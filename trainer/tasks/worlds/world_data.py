@@ -137,6 +137,7 @@ class WorldData(TaskData):
         return self
 
 
+@cache
 def list_worlds() -> tuple[str, ...]:
     """The names of all domains that ship."""
     return tuple(sorted(path.stem for path in asset(FOLDER).glob("*.yaml")))

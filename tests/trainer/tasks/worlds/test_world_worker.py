@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pool_registry.errors import BadCall, WorkerFault
+from pool_registry.errors import BadCall, InvalidPool, WorkerFault
+from pool_registry.kinds import open_worker
+from pool_registry.worker import WorkerSpec
 from trainer.tasks.worlds.tables import MAX_INDIVIDUALS, MIN_INDIVIDUALS, fold_name, make_table
 from trainer.tasks.worlds.worker import WorldConfig, run_shape
 from trainer.tasks.worlds.world_data import list_worlds
@@ -116,3 +118,9 @@ def test_every_world_has_distinct_individuals_with_values_in_range(domain, seed)
                 assert all(field.low <= value <= field.high for value in values)
             if field.kind == "reference":
                 assert set(values) <= set(table.names(field.target))
+
+
+def test_a_pool_with_an_unknown_domain_is_an_error_that_names_it():
+    config = {"domain": "../projects/choir", "seed": 7, "shape": "count", "arguments": {"type": "object"}}
+    with pytest.raises(InvalidPool, match=r"no domain '\.\./projects/choir'"):
+        open_worker(WorkerSpec(name="f", kind="world", description="x", config=config))
