@@ -33,14 +33,13 @@ def test_what_learns_is_float32_and_bfloat16_is_what_computes(lora, tmp_path):
     assert not build_trainer_arguments(single, OptimizerSettings(), 1, tmp_path)["bf16"]
 
 
-@pytest.mark.parametrize(("has_amx", "precision"), [(False, "float32"), (True, "bfloat16")])
-def test_auto_is_bfloat16_where_the_processor_multiplies_it_faster(has_amx, precision, monkeypatch, tmp_path):
+@pytest.mark.parametrize(("speedup", "precision"), [(0.2, "float32"), (1.1, "float32"), (2.5, "bfloat16")])
+def test_auto_is_bfloat16_where_the_processor_multiplies_it_faster(speedup, precision, monkeypatch, tmp_path):
     import torch
 
     from trainer.learner.load_and_save import load_learner
 
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_amx)
+    monkeypatch.setattr("trainer.precision.measure_speedup", lambda: speedup)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     base = make_small_base(tmp_path, "hub:Qwen/Qwen3-0.6B")
     model = load_learner(ModelSettings(base=str(base), precision="auto", lora=LoraSettings()), 0).model
@@ -48,21 +47,38 @@ def test_auto_is_bfloat16_where_the_processor_multiplies_it_faster(has_amx, prec
 
 
 @pytest.mark.parametrize(
-    ("precision", "has_amx", "warned"),
-    [("bfloat16", False, True), ("bfloat16", True, False), ("auto", False, False), ("float32", False, False)],
+    ("precision", "speedup", "warned"),
+    [("bfloat16", 0.5, True), ("bfloat16", 1.1, False), ("auto", 0.5, False), ("float32", 0.5, False)],
 )
-def test_bfloat16_on_a_processor_without_matrix_units_says_that_float32_is_faster(
-    precision, has_amx, warned, monkeypatch, caplog
+def test_bfloat16_on_a_processor_that_takes_longer_for_it_says_that_float32_is_faster(
+    precision, speedup, warned, monkeypatch, caplog
 ):
     import torch
 
     from trainer.precision import warn_of_slow_bfloat16
 
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_amx)
+    monkeypatch.setattr("trainer.precision.measure_speedup", lambda: speedup)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     warn_of_slow_bfloat16(ModelSettings(precision=precision))
     assert ("model.precision: auto" in caplog.text) is warned
+
+
+def test_the_faster_precision_is_the_one_that_multiplies_in_less_time(monkeypatch):
+    """Timed by a clock of our own: each product takes what its precision costs."""
+    import torch
+
+    from trainer.precision import measure_speedup
+
+    costs, now = {torch.float32: 3.0, torch.bfloat16: 2.0}, [0.0]
+
+    def multiply(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        assert left.shape[1] == right.shape[1]
+        now[0] += costs[left.dtype]
+        return left
+
+    monkeypatch.setattr(torch.nn.functional, "linear", multiply)
+    monkeypatch.setattr("trainer.precision.time.perf_counter", lambda: now[0])
+    assert measure_speedup.__wrapped__() == pytest.approx(1.5)
 
 
 @pytest.mark.slow
