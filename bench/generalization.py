@@ -21,6 +21,8 @@ Every cell is a set of tasks of the test split with the pools that they are run 
     own          questions on four pools that a person might register (bench/data/own_pools), written by hand; their
                  failures were read while the reader was made
     fresh        questions on three more such pools (bench/data/fresh_pools), written after that
+    blind        questions on six more pools (bench/data/blind_pools), written by somebody who had seen neither what
+                 readers learn from nor the other questions
     words        tasks of the four families in a person's words (bench/data/own_words.yaml), on the starter pool
     refusals     questions that no worker of their pool can answer, of `worlds` and `everyday`
 A checkpoint that learnt one pool is bound to the pool of the cell by descriptions; not with `--unbound`.
@@ -294,6 +296,7 @@ def list_cells() -> Iterator[tuple[str, Callable[[int], list[Task]]]]:
     yield "plain", load_plain_questions
     yield "own", load_pools("own")
     yield "fresh", load_pools("fresh")
+    yield "blind", load_pools("blind")
     yield "words", load_own_words
     yield "refusals", draw_refusals
 

@@ -1,6 +1,7 @@
 """What teaches a reader: two designs after equal lessons, and three ways to learn a pool in equal time.
 
-    python bench/reader_training.py needs copying needs-tiny [--seeds 0] [--tasks 48] [--cells worlds everyday]
+    python bench/reader_training.py needs copying needs-tiny [--lessons 1000] [--seeds 0] [--tasks 48]
+                                    [--cells worlds everyday]
     python bench/reader_training.py plans expert-iteration grpo --minutes 8 --seeds 0 1 2
                                     [--home FOLDER] [--out FILE]
 
@@ -53,6 +54,7 @@ def main() -> None:
     parser.add_argument("recipes", nargs="+", choices=sorted(file.stem for file in RECIPES.glob("*.yaml")))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="of the order of the lessons, and of draws")
     parser.add_argument("--minutes", type=float, help="stop each training so long after its start")
+    parser.add_argument("--lessons", type=int, help="how many demonstrations are learnt from; else as the recipe says")
     parser.add_argument("--cells", nargs="+", default=["worlds", "everyday"])
     parser.add_argument("--tasks", type=int, default=48, help="of each cell")
     parser.add_argument("--home", type=Path, default=Path("reader-training"), help="the data folder")
@@ -84,9 +86,11 @@ def make_pool(home: Path, out: Path) -> None:
 def measure_recipe(name: str, seed: int, options: argparse.Namespace) -> None:
     """Train a recipe with a seed and measure what came of it, but for what the file of results has."""
     key = {"recipe": name, "seed": seed, "minutes": options.minutes}
+    if options.lessons:
+        key["lessons"] = options.lessons
     if is_measured(key, options.out):
         return
-    job, seconds = train(write_recipe(name, seed, options.home), options.home, options.minutes)
+    job, seconds = train(write_recipe(name, seed, options), options.home, options.minutes)
     folder = options.home / "jobs" / job
     steps = sorted(step for step, _ in complete_steps(folder / "checkpoints"))
     for step in steps[-1:] if options.minutes else steps:
@@ -108,14 +112,19 @@ def add_rows(rows: Sequence[Row], file: Path) -> None:
     file.write_text(json.dumps([*read_rows(file), *rows], indent=1) + "\n", encoding="utf-8")
 
 
-def write_recipe(name: str, seed: int, home: Path) -> Path:
-    """Write the recipe with a seed for its stage into the data folder."""
+def write_recipe(name: str, seed: int, options: argparse.Namespace) -> Path:
+    """Write the recipe with a seed for its stage into the data folder; with so many lessons, where they are given."""
     recipe = load_training(name)
     (stage,) = recipe.stages
     settings = getattr(recipe, stage)
-    seeded = settings.model_copy(update={"optimizer": settings.optimizer.model_copy(update={"seed": seed})})
-    file = home / f"{name}-{seed}.yaml"
-    file.write_text(dump_recipe(recipe.model_copy(update={stage: seeded})), encoding="utf-8")
+    changes = {"optimizer": settings.optimizer.model_copy(update={"seed": seed})}
+    if options.lessons:
+        changes["steps"] = max(1, options.lessons // (settings.batch * settings.accumulation))
+        recipe = recipe.model_copy(update={"tasks": recipe.tasks.model_copy(update={"count": options.lessons})})
+    file = options.home / f"{name}-{seed}.yaml"
+    file.write_text(
+        dump_recipe(recipe.model_copy(update={stage: settings.model_copy(update=changes)})), encoding="utf-8"
+    )
     return file
 
 

@@ -95,6 +95,7 @@ CELLS = {
     "plain": "plain questions on the starter pool",
     "own": "questions by hand on four pools of people; their failures were read",
     "fresh": "questions by hand on three more such pools",
+    "blind": "questions by hand on six more, by somebody who had seen none of the lessons",
     "words": "the four families in a person's words",
     "refusals": "questions that no worker of their pool can answer",
 }

@@ -144,6 +144,7 @@ PLAINEST = {
         "what do 6 jars of heather honey cost", "who drives the red line today", "how long is the green line",
         "what does a ticket cost",
     },
+    "blind_questions.yaml": {"how heavy is the marlin", "what did i pay for the cabbages"},
 }  # fmt: skip
 
 
@@ -164,7 +165,9 @@ def test_no_text_is_a_question_that_measures_readers_on_people_s_pools(file):
 
 def test_no_project_is_of_a_domain_that_measures():
     measured = {name for name in list_worlds() if load_world(name).held_out}
-    measured |= {file.stem for folder in ("own_pools", "fresh_pools") for file in (BENCH / folder).glob("*.py")}
+    measured |= {
+        file.stem for folder in ("own_pools", "fresh_pools", "blind_pools") for file in (BENCH / folder).glob("*.py")
+    }
     assert not measured & set(list_projects())
 
 
