@@ -269,8 +269,7 @@ def test_advice_tells_what_each_edit_frees(base):
 
 
 def test_auto_precision_that_is_float32_here_may_be_bfloat16_to_save_memory(base, monkeypatch):
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    monkeypatch.setattr("torch.cpu._is_amx_tile_supported", lambda: False)
+    monkeypatch.setattr("trainer.precision.measure_speedup", lambda: 0.5)
     asked = recipe(base, model__precision="auto", model__lora={})
     need = estimate_fit(asked, machine=PROCESSOR).need_bytes
     advice = estimate_fit(asked, machine=Machine("cpu", False, need - 1, need - 1)).advice
@@ -293,19 +292,18 @@ def test_what_fits_says_how_much_is_left(base):
 
 
 @pytest.mark.parametrize(
-    ("preset", "title", "base", "config", "weights", "machine", "has_amx"),
+    ("preset", "title", "base", "config", "weights", "machine", "speedup"),
     [
-        ("reader-cpu", "CPU", "starter:smollm2", SMOLLM2_135M, "134,515,008 parameters of 2 bytes", PROCESSOR, True),
-        ("reader-cpu", "CPU", "starter:smollm2", SMOLLM2_135M, "134,515,008 parameters of 4 bytes", PROCESSOR, False),
+        ("reader-cpu", "CPU", "starter:smollm2", SMOLLM2_135M, "134,515,008 parameters of 2 bytes", PROCESSOR, 2.5),
+        ("reader-cpu", "CPU", "starter:smollm2", SMOLLM2_135M, "134,515,008 parameters of 4 bytes", PROCESSOR, 0.5),
         ("reader-gpu", "One GPU with 24 GB", "hub:Qwen/Qwen3-0.6B", QWEN3_06B, "596,049,920 parameters of 2 bytes",
-         CARD, False),
+         CARD, 0.5),
     ],
 )  # fmt: skip
 def test_the_presets_for_readers_fit_the_machine_of_their_title(
-    tmp_path, monkeypatch, preset, title, base, config, weights, machine, has_amx
+    tmp_path, monkeypatch, preset, title, base, config, weights, machine, speedup
 ):
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    monkeypatch.setattr("torch.cpu._is_amx_tile_supported", lambda: has_amx)
+    monkeypatch.setattr("trainer.precision.measure_speedup", lambda: speedup)
     ready = load_recipe(preset)
     assert ready.title.startswith(title) and ready.model.base == base
     model = ready.model.model_copy(update={"base": checkpoint(tmp_path, config)})  # the same sizes, without the network
