@@ -25,12 +25,12 @@ def choose_precision(settings: ModelSettings, gpu: bool) -> Literal["float32", "
 
 def multiplies_bfloat16_faster(gpu: bool) -> bool:
     """Whether large products take less time in bfloat16: on GPUs that have it, and on a processor where a product shows
-    it."""
+    it. Apple's GPUs learn in float32, whatever their processor is faster at."""
     import torch
 
     if gpu:
         return not torch.cuda.is_available() or torch.cuda.is_bf16_supported(including_emulation=False)
-    return measure_speedup() >= LEAST_SPEEDUP
+    return not torch.backends.mps.is_available() and measure_speedup() >= LEAST_SPEEDUP
 
 
 @cache
@@ -57,7 +57,8 @@ def warn_of_slow_bfloat16(settings: ModelSettings) -> None:
     """Say so in the log where a recipe asks a processor for bfloat16 and that costs time."""
     import torch
 
-    if settings.precision == "bfloat16" and not torch.cuda.is_available() and measure_speedup() < 1:
+    on_processor = not (torch.cuda.is_available() or torch.backends.mps.is_available())
+    if settings.precision == "bfloat16" and on_processor and measure_speedup() < 1:
         log.warning(
             "this processor multiplies float32 faster than bfloat16: model.precision: auto makes a step shorter and "
             "takes twice the memory for the frozen weights"

@@ -63,6 +63,16 @@ def test_bfloat16_on_a_processor_that_takes_longer_for_it_says_that_float32_is_f
     assert ("model.precision: auto" in caplog.text) is warned
 
 
+def test_an_apple_gpu_does_not_go_by_what_its_processor_is_faster_at(monkeypatch):
+    import torch
+
+    from trainer.precision import choose_precision
+
+    monkeypatch.setattr("trainer.precision.measure_speedup", lambda: 2.5)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert choose_precision(ModelSettings(precision="auto"), gpu=False) == "float32"
+
+
 def test_the_faster_precision_is_the_one_that_multiplies_in_less_time(monkeypatch):
     """Timed by a clock of our own: each product takes what its precision costs."""
     import torch
