@@ -10,6 +10,8 @@ from pool_registry.actions import Failure, Usage
 from pool_registry.calls.spending import Spending, current_spending
 from pool_registry.pool import Limits
 
+CLOCK_TICK_S = 1e-9
+
 
 class Budget:
     """Counts steps, tokens, cost and time against `Limits`, and holds the stop signal.
@@ -53,12 +55,21 @@ class Budget:
         """
         loop = asyncio.get_running_loop()
         woken: asyncio.Future[None] = loop.create_future()
+        alarm: asyncio.TimerHandle
 
         def wake(_: object = None) -> None:
             if not woken.done():
                 woken.set_result(None)
 
-        alarm = loop.call_later(max(0.0, self.remaining_s), wake)
+        def ring() -> None:
+            # uvloop's alarms are up to half a millisecond early, which is time for a round, and none for its turn.
+            nonlocal alarm
+            if (rest_s := self.remaining_s) > 0:
+                alarm = loop.call_later(max(rest_s, CLOCK_TICK_S), ring)
+            else:
+                wake()
+
+        alarm = loop.call_later(max(0.0, self.remaining_s), ring)
         awaited.add_done_callback(wake)
         self.stopped.add_done_callback(wake)
         try:

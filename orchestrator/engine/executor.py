@@ -59,6 +59,7 @@ class RoundRun:
         self._views: dict[int, Visible] = {}
         self._waiting: dict[int, int] = {}
         self._readers: dict[int, list[int]] = {}
+        self._started: dict[int, float] = {}  # when a step's worker began, on the loop's clock
 
     async def run(self) -> None:
         """Return when every step has an observation, at the latest when the budget cuts the round."""
@@ -135,7 +136,7 @@ class RoundRun:
                 Action(step.worker, arguments),
                 tuple([self._view(k) for k in step.access]),
                 self._scope_of(step),
-                lambda: self._record.started(step.id, arguments),
+                lambda: self._start(step, arguments),
             )
             if observation.episode is None:  # an inner episode has spent from this same budget itself
                 spending.charge_rest(observation.usage)
@@ -143,6 +144,10 @@ class RoundRun:
         except Exception as error:  # noqa: BLE001  not the worker's (calls never raise): `run` raises it
             if not self._finished.done():
                 self._finished.set_exception(error)
+
+    def _start(self, step: Step, arguments: Mapping[str, JsonValue]) -> None:
+        self._started[step.id] = self._loop.time()
+        self._record.started(step.id, arguments)
 
     def _view(self, k: int) -> Visible:
         """An ended step as its readers see it: without its prompt, which holds what only that step may see. Readers
@@ -185,5 +190,7 @@ class RoundRun:
             task.cancel()
         sentence = explain_outcome(outcome, self._budget.limits)
         for step in self._steps.values():
-            late = step.id in self._tasks and outcome == "deadline"
-            self._end(step, Observation.failure(Status.TIMEOUT if late else Status.EXEC_ERR, outcome, sentence))
+            status = Status.TIMEOUT if step.id in self._tasks and outcome == "deadline" else Status.EXEC_ERR
+            now = self._loop.time()
+            latency_s = now - self._started.get(step.id, now)
+            self._end(step, Observation.failure(status, outcome, sentence, latency_s))

@@ -145,6 +145,19 @@ def test_the_deadline_covers_orchestrator_and_workers():
     assert time.perf_counter() - started < 3
 
 
+def test_an_alarm_that_rings_early_leaves_no_time_for_another_round(monkeypatch):
+    ring = asyncio.BaseEventLoop.call_later
+    monkeypatch.setattr(  # as uvloop, which rounds to milliseconds
+        asyncio.BaseEventLoop,
+        "call_later",
+        lambda loop, delay, *call, **context: ring(loop, max(0.0, delay - 5e-4), *call, **context),
+    )
+    turns = (Turn((step(1),)), Turn(answer="too late"))
+    for _ in range(5):
+        episode = play_turns(*turns, parts={1: ("hang", 0)}, deadline_s=0.02)
+        assert episode.ended.outcome == "deadline" and len(episode.rounds) == 1
+
+
 def test_tokens_are_limited():
     spent = lambda e: Turn((step(e.next_step_id),), usage=Usage(300, 300))  # noqa: E731
     episode = play_turns(spent, max_tokens=1000)

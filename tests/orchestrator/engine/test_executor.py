@@ -173,6 +173,7 @@ def test_a_deadline_times_out_what_runs_and_skips_what_waits():
     seen = episode.observations()
     assert (seen[1].status, seen[2].status, seen[3].status) == (Status.TIMEOUT, Status.EXEC_ERR, Status.OK)
     assert codes(episode) == {1: "deadline", 2: "deadline", 3: "OK"}
+    assert 0.02 < seen[1].latency_s < 1 and seen[2].latency_s == 0, "only the first one has run"
     assert episode.ended.outcome == "deadline"
 
 
