@@ -27,6 +27,11 @@ def needs_grammar(max_steps: int, refusal: str = "") -> Grammar:
     return Grammar(f"{OPTIONS}\nstart: /{rest}/{other}\n")
 
 
+def choice_grammar(texts: Sequence[str]) -> Grammar:
+    """One of some texts."""
+    return Grammar(f"{OPTIONS}\nstart: {join_choices([write_text(text) for text in texts])}\n")
+
+
 def fill_grammar(schemas: Sequence[Mapping[str, JsonValue]], refusals: Sequence[str] = ()) -> Grammar:
     """A line for each schema, in order: its number, a dot, and an object of it; last the answer. A value may quote
     the lines before its own, the answer all of them.

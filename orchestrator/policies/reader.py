@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from orchestrator.engine.episode import Episode
-from orchestrator.grammars.reader_grammars import fill_grammar, needs_grammar
+from orchestrator.grammars.reader_grammars import choice_grammar, fill_grammar, needs_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import ShownWorkers, Turn, renumber_turn
 from orchestrator.policies.voting import choose_turn, make_draws, try_turns
@@ -25,6 +25,12 @@ from orchestrator.reader.fill import BoundNeed, parse_fill
 from orchestrator.reader.idle_steps import has_idle_step
 from orchestrator.reader.left_out_workers import connect_steps, list_left_out, put_in
 from orchestrator.reader.mend_calls import may_be_tried
+from orchestrator.reader.name_operations import (
+    asks_for_sum,
+    find_operation,
+    leave_out_other_operations,
+    write_choices,
+)
 from orchestrator.reader.needs import MAX_NEEDS, Need, format_needs, parse_needs
 from orchestrator.reader.refusal import REFUSAL, is_refusal, read_refused_need, refuse
 from orchestrator.reader.repeat_steps import (
@@ -34,7 +40,7 @@ from orchestrator.reader.repeat_steps import (
     substitute_workers,
     try_other_words,
 )
-from orchestrator.reader.unused_figures import list_unused_figures
+from orchestrator.reader.unused_figures import list_unused_figures, put_in_figure
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.actions import NO_USAGE
 from pool_registry.calls.caching_pool import CachingPool
@@ -131,13 +137,32 @@ class ReaderPolicy:
         needs = parse_needs(first.text)
         if not needs:
             return _finish(Turn(error="the model named no need", text=first.text), [first], shown)
+        needs, named = await self._name_operations(opening, needs, draw)
+        written = format_needs(needs) if named else first.text
         ranked = await asyncio.to_thread(self._rank, needs)
         unsure = next((need for need, likely in zip(needs, ranked, strict=True) if not _has_sure(likely)), None)
         if insists and unsure is not None:  # the model has refused, and no worker is much like what it names now
-            return _finish(Turn(answer=refuse(unsure.text), text=first.text), [first], shown)
-        turn, completions = await self._fill(episode.query, opening, first.text, needs, ranked, draw)
-        text = "\n\n".join(filter(None, (first.text, turn.text)))
-        return _finish(replace(turn, text=text), [first, *completions], shown)
+            return _finish(Turn(answer=refuse(unsure.text), text=written), [first, *named], shown)
+        turn, completions = await self._fill(episode.query, opening, written, needs, ranked, draw)
+        turn = put_in_figure(episode.query, turn)
+        text = "\n\n".join(filter(None, (written, turn.text)))
+        return _finish(replace(turn, text=text), [first, *named, *completions], shown)
+
+    async def _name_operations(
+        self, opening: list[Message], needs: list[Need], draw: Draw | None
+    ) -> tuple[list[Need], list[Completion]]:
+        """The needs, with the operation in place of a sum as such where the nearest worker does one operation alone."""
+        completions: list[Completion] = []
+        for place, need in enumerate(needs):
+            if self.constrained and asks_for_sum(need) and await asyncio.to_thread(self._has_operation_nearest, need):
+                grammar = choice_grammar(write_choices(needs, place))
+                completions.append(await self._write(opening, grammar, draw))
+                needs = [*parse_needs(completions[-1].text)[: place + 1], *needs[place + 1 :]]
+        return needs, completions
+
+    def _has_operation_nearest(self, need: Need) -> bool:
+        likely = list_candidates(need, list(self._pool.workers.values()))
+        return bool(likely) and find_operation(self._pool.workers[likely[0].worker]) is not None
 
     async def _draw_other_plan(self, episode: Episode, given_up: Turn) -> Turn:
         """What most of some other plans agree on, with the plan or the refusal that is in doubt among them. One that
@@ -257,7 +282,8 @@ class ReaderPolicy:
     def _rank(self, needs: list[Need]) -> list[list[BoundNeed]]:
         """The workers that may be shown for each need, the most likely first."""
         workers = list(self._pool.workers.values())
-        return [list_candidates(need, workers)[:CANDIDATES] for need in needs]
+        ranked = (leave_out_other_operations(list_candidates(need, workers), self._pool.workers) for need in needs)
+        return [candidates[:CANDIDATES] for candidates in ranked]
 
 
 def _goes_on(episode: Episode) -> bool:

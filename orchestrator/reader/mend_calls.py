@@ -3,10 +3,10 @@
 A small model often chooses the right worker and hands it too much ("kilos of salmon" for salmon), another noun of the
 query, or the name of a thing one step away (paella, where its main ingredient is meant). A look-up says so at once.
 Tried are the words of the query that the call misspells, the names of the query in their order where there is one for
-each text, the rejected word with its neighbours in the query, parts of the rejected value, one of what it has several
-of, other words of the query, and what another worker returns for the value. A call that passes an output on is tried
-with that of the next likely worker for the step before it. The first call that the worker accepts takes the place of
-the rejected one (repeat_steps.py). Nothing is tried that may have effects or that costs money.
+each text, the rejected word with its neighbours in the query, parts of the rejected value, other words of the query,
+one of what the value has or counts several of, and what another worker returns for the value. A call that passes an
+output on is tried with that of the next likely worker for the step before it. The first call that the worker accepts
+takes the place of the rejected one (repeat_steps.py). Nothing is tried that may have effects or that costs money.
 """
 
 from __future__ import annotations
@@ -178,12 +178,14 @@ def _list_at_fault(rejected: StepRun, texts: dict[str, str]) -> dict[str, str]:
 
 def list_values(query: str, value: str) -> list[str]:
     """Other values for an argument, the likeliest first: the rejected one with the word of the query before or after
-    it, names and words within it, then those of the rest of the query, from its end; last one of what the value has
-    several of."""
+    it, names and words within it, then those of the rest of the query, from its end; last one of what the value has or
+    counts several of."""
     inside = _list_names(value) if value.casefold() in query.casefold() else []
     values = dict.fromkeys([*inside, *_list_names(query)])
     others = [name for name in values if name.casefold() != value.casefold()][:MAX_VALUES]
-    return list(dict.fromkeys([*_lengthen(query, value), *others, *filter(None, map(_make_singular, inside))]))
+    counted = re.search(rf"(?<!\w){re.escape(value)} (\w+)", query) if value.isdigit() else None
+    plurals = [*inside, *(counted.groups() if counted else ())]
+    return list(dict.fromkeys([*_lengthen(query, value), *others, *filter(None, map(_make_singular, plurals))]))
 
 
 def _make_singular(word: str) -> str:

@@ -178,6 +178,7 @@ def test_where_no_other_word_is_accepted_the_next_likely_worker_gets_the_need(as
     [
         ("What do 2 kilos of salmon cost?", "kilos of salmon", ["salmon", "kilos", "cost", "kilo"]),
         ("How much are 4 eclairs?", "4 eclairs", ["eclairs", "4", "eclair"]),
+        ("What would I pay for 6 croissants?", "6", ["croissants", "pay", "croissant"]),
         ("price of two berries", "berries", ["two berries", "two", "price", "berry"]),
         ("who minds the glass boss?", "glass boss", ["boss", "glass", "minds"]),
         ("How long is Old Chimney on North Wall?", "long", ["North Wall", "Old Chimney", "Wall"]),

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.plan import Step
-from orchestrator.reader.unused_figures import list_unused_figures
+from orchestrator.plan import Step, Turn
+from orchestrator.reader.unused_figures import list_unused_figures, put_in_figure
 from trainer.tasks.registry import open_source
 
 
@@ -60,3 +60,44 @@ def test_of_a_hundred_right_plans_at_most_two_leave_out_a_figure(source, split):
     tasks = [task for task in open_source(source).tasks(split, 200) if task.oracle_turn and task.oracle_turn.steps]
     left_out = [task.query for task in tasks if list_unused_figures(task.query, task.oracle_turn.steps)]
     assert len(tasks) >= 100 and len(left_out) <= len(tasks) / 50, left_out
+
+
+def make_product(text: str, **arguments) -> Turn:
+    return Turn((Step(1, "price", {"pastry": text}), Step(2, "times", arguments, (1,))), "$2")
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "figure"),
+    [
+        ("How much are 4 eclairs?", "4 eclairs", 4),
+        ("What would I pay for 2.5 kilos of rice?", "rice", 2.5),
+        ("the price of three eclairs", "eclair", 3),
+    ],
+)
+def test_the_figure_of_the_query_replaces_an_output_that_a_call_takes_twice(query, text, figure):
+    turn = put_in_figure(query, make_product(text, a="$1", b="$1"))
+    assert turn.steps[1].arguments == {"a": "$1", "b": figure} and turn.steps[0].arguments == {"pastry": text}
+    assert f"Step 2 takes {figure} of the query" in turn.text
+
+
+@pytest.mark.parametrize(
+    ("query", "turn"),
+    [
+        ("the square of the price of an eclair", make_product("eclair", a="$1", b="$1")),
+        ("How much are 4 eclairs?", make_product("4 eclairs", a="$1", b=4)),
+        ("4 eclairs and 3 baguettes", make_product("eclair", a="$1", b="$1")),
+        ("the price of 4 eclairs, squared", Turn((*make_product("x", a="$1", b="$1").steps, make_step(value=4)), "$2")),
+    ],
+)
+def test_no_figure_is_put_in_where_none_or_several_are_left_or_no_output_is_taken_twice(query, turn):
+    assert put_in_figure(query, turn) is turn
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("source", "split"),
+    [("everyday:held_out", "test"), ("worlds:held_out", "test"), ("projects", "train"), ("projects:held_out", "test")],
+)
+def test_right_plans_stay_as_they_are(source, split):
+    turns = [(task.query, task.oracle_turn) for task in open_source(source).tasks(split, 200) if task.oracle_turn]
+    assert len(turns) >= 150 and all(put_in_figure(query, turn) is turn for query, turn in turns)
