@@ -1,18 +1,22 @@
-"""What teaches a reader: two designs after equal lessons, and three ways to learn a pool in equal time.
+"""What teaches a reader: two designs after equal lessons, and three ways to learn a pool, or new worlds, in equal time.
 
     python bench/reader_training.py needs copying needs-tiny [--lessons 1000] [--seeds 0] [--tasks 48]
                                     [--cells worlds everyday]
     python bench/reader_training.py plans expert-iteration grpo --minutes 8 --seeds 0 1 2
                                     [--home FOLDER] [--out FILE]
+    python bench/reader_training.py plans-worlds expert-iteration-worlds grpo-worlds --minutes 8 --seeds 0 1 2
+                                    --cells worlds
 
 Names are recipes in bench/data/training. `needs` and `copying` begin at the base model and see the same tasks and drawn
 pools, `needs-tiny` does with a model of 2.4 million parameters; each checkpoint is measured on cells of
 bench/generalization.py, so that the rows are a curve over lessons.
 
 The others begin at smollm2-reader and learn the pool of a harbour (SQLite, documents, a calculator; as in
-bench/foreign_pools.py) on practice tasks made for it. `plans` has their reference plans, `expert-iteration` and `grpo`
-have queries and answers alone. With `--minutes` each is stopped so long after its process has started, sampling
-included; its newest checkpoint is measured on the held-out tasks, as is the reader.
+bench/foreign_pools.py) on practice tasks made for it. `plans` has their reference plans, `expert-iteration` and
+`grpo` have queries and answers alone. Those that end in `-worlds` learn tasks of worlds that the reader has not seen,
+in domains that it knows; they are measured in cells, `worlds` with domains that it does not know. With `--minutes`
+each is stopped so long after its process has started, sampling included; its newest checkpoint is measured on the
+held-out tasks, as is the reader.
 
 Everything is measured greedily on tasks that no training draws. What is in the file of results is not made again, so
 that a run which was cut off goes on.
@@ -64,6 +68,8 @@ def main() -> None:
     choose_home(str(options.home))
     if any(load_training(name).pool == POOL for name in options.recipes):
         make_pool(options.home.resolve(), options.out)
+    if any(load_training(name).model.start == START and load_training(name).pool != POOL for name in options.recipes):
+        measure_start(options)
     for seed in options.seeds:
         for name in options.recipes:
             measure_recipe(name, seed, options)
@@ -81,6 +87,13 @@ def make_pool(home: Path, out: Path) -> None:
     key = {"recipe": START, "seed": 0}
     if not is_measured(key, out):
         add_rows([{**key, "step": 0, **measure_on_pool(START, home)}], out)
+
+
+def measure_start(options: argparse.Namespace) -> None:
+    """Measure the reader in the cells, as it is before any of the trainings."""
+    key = {"recipe": START, "seed": 0, "step": 0}
+    cells = [cell for cell in options.cells if not is_measured({**key, "cell": cell}, options.out)]
+    add_rows([{**key, **row} for row in measure_cells(START, cells, options)], options.out)
 
 
 def measure_recipe(name: str, seed: int, options: argparse.Namespace) -> None:
@@ -156,11 +169,18 @@ def measure_checkpoint(recipe: str, name: str, options: argparse.Namespace) -> l
     """What a checkpoint gets right: on the held-out tasks of its pool, or in cells of bench/generalization.py."""
     if load_training(recipe).pool == POOL:
         return [measure_on_pool(name, options.home.resolve())]
+    return measure_cells(name, options.cells, options)
+
+
+def measure_cells(name: str, cells: Sequence[str], options: argparse.Namespace) -> list[Row]:
+    """A checkpoint in cells of bench/generalization.py."""
+    if not cells:
+        return []
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "rows.json"
         command = [sys.executable, BENCH / "generalization.py", name, "--tasks", str(options.tasks), "--out", out]
         environment = {**os.environ, "PODIUM_HOME": str(options.home.resolve())}
-        subprocess.run([*map(str, command), "--cells", *options.cells], env=environment, check=True)
+        subprocess.run([*map(str, command), "--cells", *cells], env=environment, check=True)
         rows: Sequence[Row] = json.loads(out.read_text(encoding="utf-8"))["rows"]
     return [{key: row[key] for key in ("cell", "tasks", "correct", "interval", "readable")} for row in rows]
 
