@@ -17,7 +17,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.grammars.reader_grammars import choice_grammar, fill_grammar, needs_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import ShownWorkers, Turn, renumber_turn
-from orchestrator.policies.voting import choose_turn, make_draws, try_turns
+from orchestrator.policies.voting import TriedTurn, choose_turn, make_draws, try_turns
 from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, measure_likeness
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.copied_examples import find_copied_example
@@ -38,9 +38,10 @@ from orchestrator.reader.repeat_steps import (
     is_rejected,
     plan_revision,
     substitute_workers,
+    take_over_mended,
     try_other_words,
 )
-from orchestrator.reader.unused_figures import list_unused_figures, put_in_figure
+from orchestrator.reader.unused_figures import list_unused_figures, loses_figure, put_in_figure
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.actions import NO_USAGE
 from pool_registry.calls.caching_pool import CachingPool
@@ -110,11 +111,13 @@ class ReaderPolicy:
         return turn
 
     async def _doubts(self, episode: Episode, turn: Turn) -> bool:
-        """Whether a query is refused that is much like a worker, or the first plan leaves out a figure of it or has an
-        idle step, and can be tried."""
+        """Whether a query is refused that is much like a worker, the first plan leaves out a figure of it or has an
+        idle step, and can be tried, or mending a call has left out a figure."""
         if is_refusal(turn.answer):
             return await asyncio.to_thread(self._resembles_worker, episode.query)
-        if _goes_on(episode) or not _is_incomplete(turn, episode.query):
+        if _goes_on(episode):
+            return _lacks_step(episode, turn)
+        if not _is_incomplete(turn, episode.query):
             return False
         return all(may_be_tried(self._pool.workers[step.worker]) for step in turn.steps)
 
@@ -125,10 +128,11 @@ class ReaderPolicy:
         depth = await self.gauge.measure(episode) if self.gauge is not None else None
         return replace(await self._plan(episode, draw), out_of_depth=depth)
 
-    async def _plan(self, episode: Episode, draw: Draw | None) -> Turn:
+    async def _plan(self, episode: Episode, draw: Draw | None, least: int = 1) -> Turn:
+        """A plan of at least so many steps, where it is held to a grammar."""
         shown = await choose_shown(episode, self._pool)
         opening = await asyncio.to_thread(self._open, episode, shown)
-        first = await self._write(opening, needs_grammar(MAX_NEEDS, REFUSAL) if self.constrained else None, draw)
+        first = await self._write(opening, needs_grammar(MAX_NEEDS, REFUSAL, least) if self.constrained else None, draw)
         insists = is_refusal(first.text) and await asyncio.to_thread(self._resembles_worker, episode.query)
         if insists:
             first = await self._write(opening, needs_grammar(MAX_NEEDS), draw)
@@ -169,15 +173,13 @@ class ReaderPolicy:
         leaves out a figure of the query or has an idle step has no vote where another one does neither. Where all of
         them fail, a query that is like no worker is refused."""
         draws = make_draws(self.draw, 1 + self._other_plans, episode)[1:]  # the first is greedy, as what has failed
-        turns = await asyncio.gather(*(self._plan(episode, draw) for draw in draws))
-        plans = [renumber_turn(turn, episode.next_step_id) for turn in turns]
+        lacks_step = _lacks_step(episode, given_up)
+        least = 1 + len(episode.rounds[0].steps) if lacks_step else 1
+        turns = await asyncio.gather(*(self._plan(episode, draw, least) for draw in draws))
+        plans = [take_over_mended(renumber_turn(turn, episode.next_step_id), episode) for turn in turns]
         voters = plans if given_up.failed else [given_up, *plans]
         tried = await try_turns(voters, episode, CachingPool(self._pool), may_be_tried)
-        # A plan that may have effects or cost money is not tried, and not begun a second time.
-        safe = [
-            replace(item, incomplete=_is_incomplete(item.turn, episode.query)) if item.ran else replace(item, key=None)
-            for item in tried
-        ]
+        safe = [_weigh(item, episode.query, lacks_step, item.turn is given_up) for item in tried]
         chosen = choose_turn(safe)
         if any(item.key is not None for item in safe):
             return replace(chosen, out_of_depth=given_up.out_of_depth)
@@ -294,6 +296,20 @@ def _goes_on(episode: Episode) -> bool:
 def _has_sure(likely: list[BoundNeed]) -> bool:
     """Whether a worker is so much like a need that it serves it."""
     return bool(likely) and likely[0].likeness >= SURE_LIKENESS
+
+
+def _lacks_step(episode: Episode, turn: Turn) -> bool:
+    """Whether a step is missing: a mended call has lost a figure ("3 baguettes", of which "baguette" was accepted)."""
+    return _goes_on(episode) and loses_figure(episode, turn)
+
+
+def _weigh(item: TriedTurn, query: str, lacks_step: bool, is_in_doubt: bool) -> TriedTurn:
+    """A tried plan as it counts in the vote. One that may have effects or cost money was not tried, and is not begun a
+    second time. Where a step is missing the pool can answer: a refusal does not count, nor does the plan in doubt where
+    another one works."""
+    if not item.ran or (lacks_step and item.key == REFUSAL):
+        return replace(item, key=None)
+    return replace(item, incomplete=(lacks_step and is_in_doubt) or _is_incomplete(item.turn, query))
 
 
 def _is_incomplete(turn: Turn, query: str) -> bool:

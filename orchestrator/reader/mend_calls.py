@@ -2,11 +2,12 @@
 
 A small model often chooses the right worker and hands it too much ("kilos of salmon" for salmon), another noun of the
 query, or the name of a thing one step away (paella, where its main ingredient is meant). A look-up says so at once.
-Tried are the words of the query that the call misspells, the names of the query in their order where there is one for
-each text, the rejected word with its neighbours in the query, parts of the rejected value, other words of the query,
-one of what the value has or counts several of, and what another worker returns for the value. A call that passes an
-output on is tried with that of the next likely worker for the step before it. The first call that the worker accepts
-takes the place of the rejected one (repeat_steps.py). Nothing is tried that may have effects or that costs money.
+Tried are the words of the query that the call misspells, what the worker's error names and the query means, the names
+of the query in their order where there is one for each text, the rejected word with its neighbours in the query,
+parts of the rejected value, other words of the query, one of what the value has or counts several of, and what
+another worker returns for the value. A call that passes an output on is tried with that of the next likely worker for
+the step before it. The first call that the worker accepts takes the place of the rejected one (repeat_steps.py).
+Nothing is tried that may have effects or that costs money.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import pairwise
 
 from orchestrator.engine.episode import StepRun
 from orchestrator.plan import Step, escape
@@ -29,13 +31,23 @@ MAX_VALUES = 3  # other values that are tried for a parameter
 NAME_WORDS = 2  # an example of more words is no name
 PROGRAMS = {"code", "query", "sql"}  # arguments that are no names, whatever their example is
 MISSPELLED = 0.6  # the least likeness (Ratcliff and Obershelp's) of a word and what is written in its place
+SAME_NAME = 0.8  # the least likeness of a name and how the query writes it
 MAX_BRIDGES = 2  # workers that a rejected value is handed to first
 _QUOTE = re.compile(r"\$[0-9]+")
 _WORD = re.compile(r"[^\W_](?:[\w.:/@-]*[^\W_])?")  # T-101 and 2025-03-31 are one word
 _AFTER_APOSTROPHE = re.compile(r"\w['\u2019]$")  # not after one that opens a quotation
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}")
 _PLURAL = re.compile(r"[a-z]{2,}[a-rt-z]s")
-_SINGULARS = (("ies", "y"), ("ches", "ch"), ("shes", "sh"), ("sses", "ss"), ("xes", "x"), ("oes", "o"), ("s", ""))
+_SINGULARS = (
+    ("ies", ("y", "ie")),
+    ("ches", ("ch", "che")),
+    ("shes", ("sh",)),
+    ("sses", ("ss",)),
+    ("xes", ("x",)),
+    ("oes", ("o",)),
+    ("s", ("",)),
+)
+_LISTED = re.compile(r"[,;:()\[\]{}\n]| and | or | are | is ")  # between the names that an error lists
 _NAME = re.compile(r"[A-Z][\w-]*(?: [A-Z][\w-]*)+")  # Old Chimney
 
 
@@ -102,9 +114,11 @@ def _list_trials(query: str, rejected: StepRun, earlier: Mapping[int, StepRun], 
     for arguments in (_copy_from_query(query, step, worker), _hand_out_names(query, step, texts)):
         if arguments is not None and worker.argument_problem(arguments) is None:
             yield _Trial(Step(0, step.worker, arguments, need=step.need))
+    error = rejected.observation.error if rejected.observation is not None else None
+    named = list_named_in_error(query, error.message) if error is not None else []
     for name, value in _list_at_fault(rejected, texts).items():
         rule = _rule(worker, name)
-        for other in list_values(query, value):
+        for other in [*(item for item in named if item != value), *list_values(query, value)]:
             arguments = {**step.arguments, name: escape(other)}
             if worker.argument_problem(arguments) is None:
                 yield _Trial(Step(0, step.worker, arguments, need=step.need))
@@ -185,15 +199,26 @@ def list_values(query: str, value: str) -> list[str]:
     others = [name for name in values if name.casefold() != value.casefold()][:MAX_VALUES]
     counted = re.search(rf"(?<!\w){re.escape(value)} (\w+)", query) if value.isdigit() else None
     plurals = [*inside, *(counted.groups() if counted else ())]
-    return list(dict.fromkeys([*_lengthen(query, value), *others, *filter(None, map(_make_singular, plurals))]))
+    singulars = [singular for plural in plurals for singular in _list_singulars(plural)]
+    return list(dict.fromkeys([*_lengthen(query, value), *others, *singulars]))
 
 
-def _make_singular(word: str) -> str:
-    """One of several: "eclair" for "eclairs"; "" for a word that is no plural."""
+def list_named_in_error(query: str, message: str) -> list[str]:
+    """What the message of a rejected call names ("there are brioche, eclair, croissant") and the query means: it says
+    so, or hardly otherwise ("brioches")."""
+    words = [word.casefold() for word in _WORD.findall(query) if has_content(word)]
+    pairs = [f"{first} {second}" for first, second in pairwise(words)]
+    names = {name.casefold(): name for part in _LISTED.split(message) if (name := part.strip(" .'\"`"))}
+    close = [match for text in [*pairs, *words] for match in get_close_matches(text, names, 1, SAME_NAME)]
+    return [names[name] for name in dict.fromkeys(close)][:MAX_VALUES]
+
+
+def _list_singulars(word: str) -> list[str]:
+    """What may be one of several: "eclair" for "eclairs", "brioch" and "brioche"; none for a word that is no plural."""
     if not _PLURAL.fullmatch(word):
-        return ""
-    ending, singular = next(pair for pair in _SINGULARS if word.endswith(pair[0]))
-    return word.removesuffix(ending) + singular
+        return []
+    ending, singulars = next(pair for pair in _SINGULARS if word.endswith(pair[0]))
+    return [word.removesuffix(ending) + singular for singular in singulars]
 
 
 def _lengthen(query: str, value: str) -> list[str]:

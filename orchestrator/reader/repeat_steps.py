@@ -18,7 +18,7 @@ from orchestrator.reader.fill import BoundNeed
 from orchestrator.reader.mend_calls import choose_mended, plan_trials
 from orchestrator.reader.needs import Need
 from orchestrator.reader.refusal import refuse
-from pool_registry.actions import Status
+from pool_registry.actions import Status, as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 
 LEAST_SHARE = 0.5  # of the likeness of the likeliest worker: one that is less like the need is not worth a try
@@ -136,6 +136,27 @@ def try_other_words(episode: Episode, pool: LivePool) -> Turn | None:
     ids = {step.id: episode.next_step_id + k for k, step in enumerate(steps)}
     text = f"Other words are tried for step {places}."
     return Turn(tuple(renumber_step(step, ids) for step in steps), text=text, trial=True)
+
+
+def take_over_mended(turn: Turn, episode: Episode) -> Turn:
+    """The turn with the words that a worker accepted, after it had rejected others, in its calls that hold them
+    ("3 baguettes", of which "baguette" was accepted)."""
+    plans = _list_plans(episode)
+    rejected = [(run, choose_mended(run, plan.trials)) for plan in plans for run in plan.steps if is_rejected(run)]
+    accepted = [other.step for _, other in rejected if other is not None and not other.step.references]
+
+    def mend(step: Step) -> Step:
+        same = next((other for other in accepted if _holds(step, other)), step)
+        return replace(step, arguments=same.arguments)
+
+    return replace(turn, steps=tuple(map(mend, turn.steps)))
+
+
+def _holds(step: Step, other: Step) -> bool:
+    """Whether a call says the same as another one of its worker, or more."""
+    texts = {name: as_text(value).casefold() for name, value in step.arguments.items()}
+    same = step.worker == other.worker and step.arguments.keys() == other.arguments.keys()
+    return same and all(as_text(value).casefold() in texts[name] for name, value in other.arguments.items())
 
 
 @dataclass(frozen=True, slots=True)

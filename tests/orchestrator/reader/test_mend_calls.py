@@ -12,7 +12,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.reader import mend_calls
-from orchestrator.reader.mend_calls import list_values
+from orchestrator.reader.mend_calls import list_named_in_error, list_values
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.imports.functions import list_functions
 from pool_registry.language_models.completion import Completion
@@ -179,7 +179,8 @@ def test_where_no_other_word_is_accepted_the_next_likely_worker_gets_the_need(as
         ("What do 2 kilos of salmon cost?", "kilos of salmon", ["salmon", "kilos", "cost", "kilo"]),
         ("How much are 4 eclairs?", "4 eclairs", ["eclairs", "4", "eclair"]),
         ("What would I pay for 6 croissants?", "6", ["croissants", "pay", "croissant"]),
-        ("price of two berries", "berries", ["two berries", "two", "price", "berry"]),
+        ("price of 5 brioches", "5 brioches", ["brioches", "5", "price", "brioch", "brioche"]),
+        ("price of two berries", "berries", ["two berries", "two", "price", "berry", "berrie"]),
         ("who minds the glass boss?", "glass boss", ["boss", "glass", "minds"]),
         ("How long is Old Chimney on North Wall?", "long", ["North Wall", "Old Chimney", "Wall"]),
         ("T-102 was opened before T-101", "days", ["T-101", "T-102", "opened"]),
@@ -192,3 +193,17 @@ def test_where_no_other_word_is_accepted_the_next_likely_worker_gets_the_need(as
 )
 def test_names_come_before_words_and_parts_of_the_value_before_the_rest(query, value, values):
     assert list_values(query, value) == values
+
+
+@pytest.mark.parametrize(
+    ("query", "message", "names"),
+    [
+        ("price of 5 brioches", "no pastry named '5 brioches'; there are brioche, eclair, croissant", ["brioche"]),
+        ("Who rents the sparow dorm?", "unknown room. Known: Sparrow dorm, Attic and Cellar", ["Sparrow dorm"]),
+        ("Who rents the barn?", "unknown room. Known: Sparrow dorm, Attic and Cellar", []),
+        ("stock of tea", "KeyError: 'yarn'", []),
+        ("stock of tea", "", []),
+    ],
+)
+def test_what_the_query_means_is_taken_from_the_names_in_the_error(query, message, names):
+    assert list_named_in_error(query, message) == names
