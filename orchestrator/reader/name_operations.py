@@ -29,17 +29,18 @@ def asks_for_sum(need: Need) -> bool:
 def find_operation(worker: LiveWorker) -> str | None:
     """The operation that a worker does: it takes two numbers and nothing else, and its card is much like one of the
     four (of 128 such cards 124 are most like their own). None for other workers. Blocks: call it from a thread."""
-    rules = worker.parameters.get("properties")
-    kinds = (
-        [isinstance(rule, Mapping) and rule.get("type") for rule in rules.values()]
-        if isinstance(rules, Mapping)
-        else []
-    )
-    if len(kinds) != 2 or not all(kind in ("number", "integer") for kind in kinds):
+    if not _takes_two_numbers(worker):
         return None
     likeness = {operation: score_need(operation, [worker])[0] for operation in OPERATIONS}
     nearest = max(likeness, key=likeness.__getitem__)
     return nearest if likeness[nearest] >= SURE_LIKENESS else None
+
+
+def _takes_two_numbers(worker: LiveWorker) -> bool:
+    properties = worker.parameters.get("properties")
+    rules = list(properties.values()) if isinstance(properties, Mapping) else []
+    kinds = [rule.get("type") for rule in rules if isinstance(rule, Mapping)]
+    return len(rules) == 2 and all(kind in ("number", "integer") for kind in kinds)
 
 
 def leave_out_other_operations(candidates: Sequence[BoundNeed], workers: Mapping[str, LiveWorker]) -> list[BoundNeed]:
