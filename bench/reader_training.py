@@ -106,6 +106,8 @@ def measure_recipe(name: str, seed: int, options: argparse.Namespace) -> None:
     job, seconds = train(write_recipe(name, seed, options), options.home, options.minutes)
     folder = options.home / "jobs" / job
     steps = sorted(step for step, _ in complete_steps(folder / "checkpoints"))
+    if not steps:
+        print(f"{job} has no checkpoint: it was stopped before its first step", flush=True)
     for step in steps[-1:] if options.minutes else steps:
         row = {**key, "step": step, "loss": read_loss(folder, step), "train_s": round(seconds)}
         add_rows([{**row, **score} for score in measure_checkpoint(name, f"{job}@{step}", options)], options.out)
