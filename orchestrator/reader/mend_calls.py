@@ -32,6 +32,8 @@ NAME_WORDS = 2  # an example of more words is no name
 PROGRAMS = {"code", "query", "sql"}  # arguments that are no names, whatever their example is
 MISSPELLED = 0.6  # the least likeness (Ratcliff and Obershelp's) of a word and what is written in its place
 SAME_NAME = 0.8  # the least likeness of a name and how the query writes it
+MAX_COMPARED_WORDS = 60  # of a query, with the names in an error:
+MAX_ERROR_CHARS = 2000  # every word is compared with every name, and both may be as long as a page
 MAX_BRIDGES = 2  # workers that a rejected value is handed to first
 _QUOTE = re.compile(r"\$[0-9]+")
 _WORD = re.compile(r"[^\W_](?:[\w.:/@-]*[^\W_])?")  # T-101 and 2025-03-31 are one word
@@ -206,9 +208,11 @@ def list_values(query: str, value: str) -> list[str]:
 def list_named_in_error(query: str, message: str) -> list[str]:
     """What the message of a rejected call names ("there are brioche, eclair, croissant") and the query means: it says
     so, or hardly otherwise ("brioches")."""
-    words = [word.casefold() for word in _WORD.findall(query) if has_content(word)]
+    words = [word.casefold() for word in _WORD.findall(query) if has_content(word)][:MAX_COMPARED_WORDS]
     pairs = [f"{first} {second}" for first, second in pairwise(words)]
-    names = {name.casefold(): name for part in _LISTED.split(message) if (name := part.strip(" .'\"`"))}
+    names = {
+        name.casefold(): name for part in _LISTED.split(message[:MAX_ERROR_CHARS]) if (name := part.strip(" .'\"`"))
+    }
     close = [match for text in [*pairs, *words] for match in get_close_matches(text, names, 1, SAME_NAME)]
     return [names[name] for name in dict.fromkeys(close)][:MAX_VALUES]
 

@@ -3,7 +3,7 @@
 Most pools that a reader learnt from have a calculator, and so a small model writes "evaluate an arithmetic expression"
 also where a pool has one function for each operation. Such a need is as like the card that adds as the one that
 multiplies: "how much more does A cost than B" became a product. Asked which of the four operations it is, the model
-knows (14 of 16 such needs of people's queries, where the likeness of cards was right for 8).
+mostly knows.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 
 from orchestrator.engine.episode import Episode
 from orchestrator.plan import Step, Turn
@@ -78,7 +79,7 @@ def _list_uncalculated(query: str, steps: Sequence[Step]) -> set[float]:
         float(NUMBER_WORDS.index(word) + 2) for word in re.findall(r"[a-z]+", query.casefold()) if word in NUMBER_WORDS
     }
     figures = {*_read_figures(_ALONE, query), *words}
-    return {figure for figure in figures if figure > 1 and not held & _list_forms(figure)}
+    return {figure for figure in figures if 1 < figure < inf and not held & _list_forms(figure)}
 
 
 def _is_calculated(value: JsonValue) -> bool:

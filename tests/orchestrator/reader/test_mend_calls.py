@@ -4,6 +4,7 @@ given up."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -207,3 +208,10 @@ def test_names_come_before_words_and_parts_of_the_value_before_the_rest(query, v
 )
 def test_what_the_query_means_is_taken_from_the_names_in_the_error(query, message, names):
     assert list_named_in_error(query, message) == names
+
+
+def test_long_errors_and_queries_are_compared_in_time():
+    query = " ".join(f"word{number}" for number in range(5000))
+    started = time.process_time()
+    list_named_in_error(query, ", ".join(f"name{number}" for number in range(5000)))
+    assert time.process_time() - started < 3

@@ -85,6 +85,7 @@ def test_the_figure_of_the_query_replaces_an_output_that_a_call_takes_twice(quer
     [
         ("the square of the price of an eclair", make_product("eclair", a="$1", b="$1")),
         ("How much are 4 eclairs?", make_product("4 eclairs", a="$1", b=4)),
+        ("How much are " + "9" * 400 + " eclairs?", make_product("eclair", a="$1", b="$1")),
         ("4 eclairs and 3 baguettes", make_product("eclair", a="$1", b="$1")),
         ("the price of 4 eclairs, squared", Turn((*make_product("x", a="$1", b="$1").steps, make_step(value=4)), "$2")),
     ],
