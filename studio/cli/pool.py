@@ -6,12 +6,15 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pool_registry.errors import InvalidPool
+from pool_registry.errors import InvalidPool, PoolNotFound
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
+
+if TYPE_CHECKING:
+    from orchestrator.traces.store import Store
 
 commands = typer.Typer(help="Pools: list, show, make, fill, check and try them.", no_args_is_help=True)
 
@@ -36,7 +39,7 @@ def open_commands(home: str | None, pool: str = "") -> Iterator[Send]:
 
         def send(action: str, **fields: Any) -> Mapping[str, Any]:
             if pool and action not in ("create", "import"):
-                store.pools.latest(pool)  # says which pools there are
+                _check_pool(store, pool)
             reply = page.run(action, {"pool": pool, **fields})
             if not reply["ok"]:
                 raise InvalidPool(reply["problems"])
@@ -46,6 +49,14 @@ def open_commands(home: str | None, pool: str = "") -> Iterator[Send]:
             yield send
         finally:
             runtime.close()
+
+
+def _check_pool(store: Store, pool: str) -> None:
+    """Raises PoolNotFound, which says which pools there are and how to make this one."""
+    try:
+        store.pools.latest(pool)
+    except PoolNotFound as error:
+        raise PoolNotFound(f"{error}; make it with: podium pool new {pool}") from error
 
 
 @commands.command("list")
@@ -79,7 +90,8 @@ def show_pool(
     typer.echo(f"{pool}: version {stored.version}, {len(stored.pool.workers)} workers")
     for spec in stored.pool.workers:
         state = "" if spec.enabled else ", off"
-        typer.echo(f"  {spec.name} ({kind_of(spec).role}, {spec.kind}{state}): {spec.description}")
+        summary = " ".join(spec.description.split("\n\n")[0].split())  # without what a docstring tells further down
+        typer.echo(f"  {spec.name} ({kind_of(spec).role}, {spec.kind}{state}): {summary}")
 
 
 @commands.command("new")

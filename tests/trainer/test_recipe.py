@@ -275,6 +275,16 @@ def test_a_preset_loads_and_survives_being_written(name):
     assert recipe.title and recipe.stages and parse_recipe(dump_recipe(recipe)) == recipe
 
 
+@pytest.mark.parametrize(
+    "name", ["reader-cpu", "reader-gpu", "single-gpu-24gb", "single-gpu-80gb", "conductor-paper", "paramanager-paper"]
+)
+def test_a_preset_that_learns_to_read_pools_draws_from_every_source_of_pools(name):
+    recipe = load_recipe(name)
+    later = [phase.tasks.source for phase in recipe.grpo.phases if phase.tasks] if recipe.grpo else []
+    for source in (recipe.tasks.source, *later):
+        assert {"worlds", "projects", "everyday"} <= {part.partition("*")[0] for part in source.split(" + ")}
+
+
 def test_a_file_that_is_no_recipe_is_told_with_the_presets(tmp_path):
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
     for path in (tmp_path / "missing.yaml", tmp_path / "bytes.yaml", tmp_path):

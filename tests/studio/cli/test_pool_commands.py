@@ -54,6 +54,15 @@ def test_a_pools_file_comes_back_byte_for_byte(podium, tmp_path):
     assert podium("show", "yours", "--json").replace('"name": "yours"', '"name": "mine"', 1) == written
 
 
+def test_a_worker_is_shown_in_one_line_whatever_its_docstring_holds(podium, tmp_path):
+    (tmp_path / "tools.py").write_text(
+        'def double(x: float):\n    """Twice\n    a number.\n\n    Example: double(4)\n    """\n    return 2 * x\n'
+    )
+    podium("new", "sums")
+    podium("add", "sums", "--from", f"function:{tmp_path / 'tools.py'}")
+    assert podium("show", "sums").splitlines()[1:] == ["  double (tool, function): Twice a number."]
+
+
 def test_everything_that_a_file_of_functions_offers_is_added_or_one_of_it(podium, tmp_path):
     (tmp_path / "tools.py").write_text(
         'def double(x: float) -> float:\n    """Twice a number."""\n    return 2 * x\n\n\n'
@@ -76,7 +85,7 @@ def test_everything_that_a_file_of_functions_offers_is_added_or_one_of_it(podium
         (["add", "starter", "x", "--kind", "sql", "--description", "d", "--set", "database"], "KEY=VALUE"),
         (["add", "starter", "--from", "carrier:pigeon"], "--from takes function:"),
         (["add", "starter", "tools.py"], "--from function:FILE.py"),
-        (["add", "nothing", "--from", "function:x.py"], "there is no pool 'nothing'"),
+        (["add", "nothing", "--from", "function:x.py"], "make it with: podium pool new nothing"),
         (["test", "starter", "calculator", "--arguments", "{"], "--arguments is not JSON"),
         (["test", "starter", "nobody"], "nobody"),
         (["import", "no/such/file.json"], "cannot be read"),
