@@ -28,7 +28,9 @@ from orchestrator.reader.mend_calls import may_be_tried
 from orchestrator.reader.name_operations import (
     asks_for_sum,
     find_operation,
-    leave_out_other_operations,
+    find_operation_parameter,
+    hold_to_operation,
+    list_servers,
     write_choices,
 )
 from orchestrator.reader.needs import MAX_NEEDS, Need, format_needs, parse_needs
@@ -155,7 +157,7 @@ class ReaderPolicy:
     async def _name_operations(
         self, opening: list[Message], needs: list[Need], draw: Draw | None
     ) -> tuple[list[Need], list[Completion]]:
-        """The needs, with the operation in place of a sum as such where the nearest worker does one operation alone."""
+        """The needs, with the operation in place of a sum as such where the nearest worker does one at a time."""
         completions: list[Completion] = []
         for place, need in enumerate(needs):
             if self.constrained and asks_for_sum(need) and await asyncio.to_thread(self._has_operation_nearest, need):
@@ -166,7 +168,10 @@ class ReaderPolicy:
 
     def _has_operation_nearest(self, need: Need) -> bool:
         likely = list_candidates(need, list(self._pool.workers.values()))
-        return bool(likely) and find_operation(self._pool.workers[likely[0].worker]) is not None
+        if not likely:
+            return False
+        worker = self._pool.workers[likely[0].worker]
+        return find_operation_parameter(worker) is not None or find_operation(worker) is not None
 
     async def _draw_other_plan(self, episode: Episode, given_up: Turn) -> Turn:
         """What most of some other plans agree on, with the plan or the refusal that is in doubt among them. One that
@@ -264,7 +269,7 @@ class ReaderPolicy:
             unsure = [item.need for item in bound if item.likeness < SURE_LIKENESS]
             refusals = [REFUSAL, *(refuse(need.text) for need in unsure)] if unsure else []
             chosen = [self._pool.workers[item.worker] for item in bound]
-            schemas = [worker.parameters for worker in chosen]
+            schemas = [hold_to_operation(worker, item.need) for worker, item in zip(chosen, bound, strict=True)]
             grammar = fill_grammar(schemas, refusals) if self.constrained else None
             completions.append(await self._write(continue_conversation(opening, written, chosen), grammar, draw))
             turn = parse_fill(completions[-1].text, bound, 1)
@@ -283,9 +288,7 @@ class ReaderPolicy:
 
     def _rank(self, needs: list[Need]) -> list[list[BoundNeed]]:
         """The workers that may be shown for each need, the most likely first."""
-        workers = list(self._pool.workers.values())
-        ranked = (leave_out_other_operations(list_candidates(need, workers), self._pool.workers) for need in needs)
-        return [candidates[:CANDIDATES] for candidates in ranked]
+        return [list_servers(need, self._pool.workers)[:CANDIDATES] for need in needs]
 
 
 def _goes_on(episode: Episode) -> bool:

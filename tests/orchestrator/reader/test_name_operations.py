@@ -9,13 +9,14 @@ import pytest
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.reader import ReaderPolicy
-from orchestrator.reader.bind_needs import list_candidates
 from orchestrator.reader.name_operations import (
     OPERATIONS,
     SUMS,
     asks_for_sum,
     find_operation,
-    leave_out_other_operations,
+    find_operation_parameter,
+    hold_to_operation,
+    list_servers,
     write_choices,
 )
 from orchestrator.reader.needs import Need
@@ -48,6 +49,10 @@ def open_pool(*workers: WorkerSpec) -> LivePool:
 ADD = make_worker("add", "plus", "Adds two numbers.")
 MULTIPLY = make_worker("multiply", "times", "The product of two numbers.")
 CALCULATOR = make_worker("evaluate", "calculator", "Evaluates an arithmetic expression.", expression="expression")
+
+FOUR_FUNCTIONS = make_worker(
+    "arithmetic", "operate", "One basic operation on two numbers.", first="x", operation="kind", second="y"
+)
 
 
 def test_the_words_are_those_that_a_reader_learns():
@@ -92,11 +97,45 @@ def test_right_plans_keep_their_workers(source, split):
         pool = open_live_pool(task.pool)
         for step in task.oracle_turn.steps if task.oracle_turn else ():
             if step.need in OPERATIONS:
-                candidates = list_candidates(Need(step.need), list(pool.workers.values()))
-                left = leave_out_other_operations(candidates, pool.workers)
+                left = list_servers(Need(step.need), pool.workers)
                 needs += 1
                 lost += [] if step.worker in {item.worker for item in left} else [(task.query, step.worker)]
     assert needs >= 30 and len(lost) <= needs / 20, lost
+
+
+def describe_numbers(*choices: str, **others: str) -> WorkerSpec:
+    """A worker that takes two numbers, one of some choices, and what else there is."""
+    kinds = {"a": {"type": "number"}, "b": {"type": "number"}, "op": {"type": "string", "enum": list(choices)}}
+    properties = kinds | {name: {"type": kind} for name, kind in others.items()}
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    return WorkerSpec(
+        name="maths",
+        kind="http",
+        description="Does maths.",
+        config={"url": "http://127.0.0.1:9/{op}", "parameters": schema},
+    )
+
+
+@pytest.mark.parametrize(
+    ("choices", "values"),
+    [
+        (("add", "subtract", "multiply", "divide"), ("add", "subtract", "multiply", "divide")),
+        (("+", "-", "*", "/"), ("+", "-", "*", "/")),
+        (("Divided by", "Plus"), ("Plus", "Divided by")),
+    ],
+)
+def test_a_parameter_that_chooses_the_operation_is_known(choices, values):
+    parameter = find_operation_parameter(open_pool(describe_numbers(*choices)).workers["maths"])
+    assert parameter.name == "op" and tuple(parameter.values.values()) == values
+
+
+@pytest.mark.parametrize(
+    "worker", [describe_numbers("km", "mile"), describe_numbers("add", "divide", digits="integer")]
+)
+def test_other_choices_are_no_operations(worker):
+    live = open_pool(worker).workers["maths"]
+    assert find_operation_parameter(live) is None
+    assert hold_to_operation(live, Need(OPERATIONS[0])) == live.parameters
 
 
 class Model:
@@ -149,3 +188,21 @@ def test_a_calculator_needs_no_operation():
     policy = ReaderPolicy("reader", model_pool, write, other_plans=0)
     episode = asyncio.run(run_episode(EpisodeSpec("3 and 4"), policy, model_pool))
     assert episode.answer == 7 and model.choices == 0 and episode.steps[1].step.worker == "calculator"
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(("operation", "answer"), [(OPERATIONS[0], 7), (OPERATIONS[1], -1), (OPERATIONS[2], 12)])
+def test_a_worker_that_does_them_all_gets_the_one_that_is_named(operation, answer):
+    model = Model(operation)
+    live = open_pool(FOUR_FUNCTIONS, make_worker("sum", "total", "Adds up a list of numbers.", numbers="numbers"))
+
+    async def write(messages, grammar, draw) -> Completion:
+        if len(messages) <= 2:
+            return await model.write(messages, grammar, draw)
+        kinds = ("multiply", "add", "subtract", "divide")  # a model that multiplies where it may
+        fills = (f'1. {{"x": 3, "kind": "{kind}", "y": 4}}\n= $1' for kind in kinds)
+        return Completion(next(fill for fill in fills if accepts(grammar, fill)))
+
+    policy = ReaderPolicy("reader", live, write, other_plans=0)
+    episode = asyncio.run(run_episode(EpisodeSpec("3 and 4"), policy, live))
+    assert episode.answer == answer and model.choices == 1 and episode.steps[1].step.worker == "operate"
