@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from functools import cached_property
 from typing import TypeAlias
 
 from orchestrator.engine.episode import Episode
@@ -23,6 +24,8 @@ from orchestrator.reader.conversation import continue_conversation, open_convers
 from orchestrator.reader.copied_examples import find_copied_example
 from orchestrator.reader.fill import BoundNeed, parse_fill
 from orchestrator.reader.idle_steps import has_idle_step
+from orchestrator.reader.incomplete_plans import is_incomplete, lacks_step
+from orchestrator.reader.joined_names import list_card_words
 from orchestrator.reader.left_out_workers import connect_steps, list_left_out, put_in
 from orchestrator.reader.mend_calls import may_be_tried
 from orchestrator.reader.name_operations import (
@@ -43,7 +46,7 @@ from orchestrator.reader.repeat_steps import (
     take_over_mended,
     try_other_words,
 )
-from orchestrator.reader.unused_figures import list_unused_figures, loses_figure, put_in_figure
+from orchestrator.reader.unused_figures import put_in_figure
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.actions import NO_USAGE
 from pool_registry.calls.caching_pool import CachingPool
@@ -113,13 +116,13 @@ class ReaderPolicy:
         return turn
 
     async def _doubts(self, episode: Episode, turn: Turn) -> bool:
-        """Whether a query is refused that is much like a worker, the first plan leaves out a figure of it or has an
-        idle step, and can be tried, or mending a call has left out a figure."""
+        """Whether a query is refused that is much like a worker, the first plan is incomplete and can be tried, or
+        mending a call has left something out."""
         if is_refusal(turn.answer):
             return await asyncio.to_thread(self._resembles_worker, episode.query)
         if _goes_on(episode):
-            return _lacks_step(episode, turn)
-        if not _is_incomplete(turn, episode.query):
+            return lacks_step(episode, turn, self._card_words)
+        if not is_incomplete(turn, episode.query, self._card_words):
             return False
         return all(may_be_tried(self._pool.workers[step.worker]) for step in turn.steps)
 
@@ -175,16 +178,17 @@ class ReaderPolicy:
 
     async def _draw_other_plan(self, episode: Episode, given_up: Turn) -> Turn:
         """What most of some other plans agree on, with the plan or the refusal that is in doubt among them. One that
-        leaves out a figure of the query or has an idle step has no vote where another one does neither. Where all of
-        them fail, a query that is like no worker is refused."""
+        is incomplete has no vote where another one is whole. Where all of them fail, a query that is like no worker is
+        refused."""
         draws = make_draws(self.draw, 1 + self._other_plans, episode)[1:]  # the first is greedy, as what has failed
-        lacks_step = _lacks_step(episode, given_up)
-        least = 1 + len(episode.rounds[0].steps) if lacks_step else 1
+        is_short = lacks_step(episode, given_up, self._card_words)
+        first = episode.rounds[0].steps if _goes_on(episode) else given_up.steps
+        least = 1 + len(first) if is_short else 1
         turns = await asyncio.gather(*(self._plan(episode, draw, least) for draw in draws))
         plans = [take_over_mended(renumber_turn(turn, episode.next_step_id), episode) for turn in turns]
         voters = plans if given_up.failed else [given_up, *plans]
         tried = await try_turns(voters, episode, CachingPool(self._pool), may_be_tried)
-        safe = [_weigh(item, episode.query, lacks_step, item.turn is given_up) for item in tried]
+        safe = [self._weigh(item, episode, is_short, item.turn is given_up) for item in tried]
         chosen = choose_turn(safe)
         if any(item.key is not None for item in safe):
             return replace(chosen, out_of_depth=given_up.out_of_depth)
@@ -192,6 +196,15 @@ class ReaderPolicy:
         if rejected is not None and not await asyncio.to_thread(self._resembles_worker, episode.query):
             given_up = Turn(answer=refuse(rejected.need))
         return replace(given_up, usage=chosen.usage)
+
+    def _weigh(self, item: TriedTurn, episode: Episode, is_short: bool, is_in_doubt: bool) -> TriedTurn:
+        """A tried plan as it counts in the vote. One that may have effects or cost money was not tried, and is not
+        begun a second time. Where the plan in doubt is too short the pool can answer: a refusal does not count. Where
+        mending a call has made it so, what is left of it does not show that."""
+        if not item.ran or (is_short and item.key == REFUSAL):
+            return replace(item, key=None)
+        incomplete = is_incomplete(item.turn, episode.query, self._card_words)
+        return replace(item, incomplete=incomplete or (is_short and is_in_doubt and _goes_on(episode)))
 
     async def _put_in_left_out(self, episode: Episode, turn: Turn) -> Turn:
         """The first plan, with a worker more where the query names one that it leaves out, and the plan works with
@@ -282,6 +295,10 @@ class ReaderPolicy:
         unserved = needs[ranked.index([])]
         return Turn(answer=refuse(unserved.text), text=completions[-1].text if completions else ""), completions
 
+    @cached_property
+    def _card_words(self) -> frozenset[str]:
+        return list_card_words(self._pool.workers.values())
+
     def _resembles_worker(self, query: str) -> bool:
         """Whether a query is so much like a worker that a refusal of it is more likely to be wrong than right."""
         return measure_likeness(query, list(self._pool.workers.values())) >= SURE_LIKENESS
@@ -299,25 +316,6 @@ def _goes_on(episode: Episode) -> bool:
 def _has_sure(likely: list[BoundNeed]) -> bool:
     """Whether a worker is so much like a need that it serves it."""
     return bool(likely) and likely[0].likeness >= SURE_LIKENESS
-
-
-def _lacks_step(episode: Episode, turn: Turn) -> bool:
-    """Whether a step is missing: a mended call has lost a figure ("3 baguettes", of which "baguette" was accepted)."""
-    return _goes_on(episode) and loses_figure(episode, turn)
-
-
-def _weigh(item: TriedTurn, query: str, lacks_step: bool, is_in_doubt: bool) -> TriedTurn:
-    """A tried plan as it counts in the vote. One that may have effects or cost money was not tried, and is not begun a
-    second time. Where a step is missing the pool can answer: a refusal does not count, nor does the plan in doubt where
-    another one works."""
-    if not item.ran or (lacks_step and item.key == REFUSAL):
-        return replace(item, key=None)
-    return replace(item, incomplete=(lacks_step and is_in_doubt) or _is_incomplete(item.turn, query))
-
-
-def _is_incomplete(turn: Turn, query: str) -> bool:
-    """Whether a plan leaves out a figure of the query, or has a step that does nothing."""
-    return bool(turn.steps) and (bool(list_unused_figures(query, turn.steps)) or has_idle_step(turn))
 
 
 def _finish(turn: Turn, completions: list[Completion], shown: ShownWorkers | None) -> Turn:

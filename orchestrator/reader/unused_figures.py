@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
-from orchestrator.engine.episode import Episode
 from orchestrator.plan import Step, Turn
-from orchestrator.reader.refusal import is_refusal
 from pool_registry.actions import JsonValue, as_text
 
 # A call may have a figure in smaller units: days for weeks, minutes for hours, metres for kilometres.
@@ -34,15 +32,6 @@ def list_unused_figures(query: str, steps: Sequence[Step]) -> list[float]:
     texts = [as_text(value) for step in steps for value in step.arguments.values()]
     held = {figure for text in texts for figure in _read_figures(_FIGURE, text)}
     return [figure for figure in _read_figures(_ALONE, query) if figure > 1 and not held & _list_forms(figure)]
-
-
-def loses_figure(episode: Episode, turn: Turn) -> bool:
-    """Whether a turn goes on after a call was mended, and a figure of the query is in no call that worked or is to
-    come: "3 baguettes" became "baguette"."""
-    worked = [run.step for run in episode.steps.values() if run.observation is not None and run.observation.ok]
-    turns = [done.turn for done in episode.rounds if done.turn is not None]
-    is_mended = bool(turns) and turns[-1].trial and turn.error is None and not is_refusal(turn.answer)
-    return is_mended and bool(list_unused_figures(episode.query, [*worked, *turn.steps]))
 
 
 def put_in_figure(query: str, turn: Turn) -> Turn:

@@ -9,6 +9,7 @@ import pytest
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.reader import ReaderPolicy
+from orchestrator.reader.bind_needs import list_candidates
 from orchestrator.reader.name_operations import (
     OPERATIONS,
     SUMS,
@@ -206,3 +207,11 @@ def test_a_worker_that_does_them_all_gets_the_one_that_is_named(operation, answe
     policy = ReaderPolicy("reader", live, write, other_plans=0)
     episode = asyncio.run(run_episode(EpisodeSpec("3 and 4"), policy, live))
     assert episode.answer == answer and model.choices == 1 and episode.steps[1].step.worker == "operate"
+
+
+@pytest.mark.medium
+def test_what_is_hardly_like_a_sum_goes_to_no_worker_that_adds():
+    workers = open_pool(ADD).workers
+    assert list_candidates(Need("which of two has more"), list(workers.values())), "likeness alone would take it"
+    assert not list_servers(Need("which of two has more"), workers)
+    assert [item.worker for item in list_servers(Need("the total price"), workers)] == ["plus"]
