@@ -37,7 +37,7 @@ def list_left_out_names(query: str, steps: Sequence[Step], card_words: Collectio
     if len(steps) > MAX_STEPS:
         return []
     values = [as_text(value) for step in steps for value in step.arguments.values()]
-    known = {*card_words, *(word for step in steps for word in content_words(step.need))}
+    common = {*card_words, *(word for step in steps for word in content_words(step.need))}
     joined = dict.fromkeys(word for value in values for word in _list_joined(query, value))
     return [
         word
@@ -45,7 +45,7 @@ def list_left_out_names(query: str, steps: Sequence[Step], card_words: Collectio
         if has_content(word)
         and not word.isdigit()
         and not any(word.casefold() in value.casefold() for value in values)
-        and not known.issuperset(content_words(word))
+        and not common.issuperset(content_words(word))
     ]
 
 

@@ -4,10 +4,11 @@ A small model often chooses the right worker and hands it too much ("kilos of sa
 query, or the name of a thing one step away (paella, where its main ingredient is meant). A look-up says so at once.
 Tried are the words of the query that the call misspells, what the worker's error names and the query means, the names
 of the query in their order where there is one for each text, the rejected word with its neighbours in the query,
-parts of the rejected value, other words of the query, one of what the value has or counts several of, and what
-another worker returns for the value. A call that passes an output on is tried with that of the next likely worker for
-the step before it. The first call that the worker accepts takes the place of the rejected one (repeat_steps.py).
-Nothing is tried that may have effects or that costs money.
+parts of the rejected value, other words of the query, one of what the value has or counts several of, the value with
+its article, and what another worker returns for the value: one that the query names, or that is like the description
+of the parameter. A call that passes an output on is tried with that of the next likely worker for the step before it.
+The first call that the worker accepts takes the place of the rejected one (repeat_steps.py). Nothing is tried that may
+have effects or that costs money.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from itertools import pairwise
 from orchestrator.engine.episode import StepRun
 from orchestrator.plan import Step, escape
 from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, rank_workers
-from orchestrator.reader.cards import quote_example
-from orchestrator.reader.named_workers import has_content
+from orchestrator.reader.cards import describe_whole, quote_example
+from orchestrator.reader.named_workers import has_content, list_named
 from orchestrator.reader.needs import Need
+from orchestrator.retrieval.choose_workers import content_words
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 
@@ -34,7 +36,10 @@ MISSPELLED = 0.6  # the least likeness (Ratcliff and Obershelp's) of a word and 
 SAME_NAME = 0.8  # the least likeness of a name and how the query writes it
 MAX_COMPARED_WORDS = 60  # of a query, with the names in an error:
 MAX_ERROR_CHARS = 2000  # every word is compared with every name, and both may be as long as a page
-MAX_BRIDGES = 2  # workers that a rejected value is handed to first
+SUBJECT_WORDS = 3  # a value of more words is no name of one thing
+MAX_SUBJECTS = 2
+MAX_BRIDGES = 2  # workers that a rejected value is handed to first, and as many more that the query names:
+MAX_NAMED = 2
 _QUOTE = re.compile(r"\$[0-9]+")
 _WORD = re.compile(r"[^\W_](?:[\w.:/@-]*[^\W_])?")  # T-101 and 2025-03-31 are one word
 _AFTER_APOSTROPHE = re.compile(r"\w['\u2019]$")  # not after one that opens a quotation
@@ -124,12 +129,13 @@ def _list_trials(query: str, rejected: StepRun, earlier: Mapping[int, StepRun], 
             arguments = {**step.arguments, name: escape(other)}
             if worker.argument_problem(arguments) is None:
                 yield _Trial(Step(0, step.worker, arguments, need=step.need))
-        if subject := _choose_subject(query, value):
+        if subjects := _choose_subjects(query, value):
             described = f"{name.replace('_', ' ')} {rule.get('description', '')}".strip()
             call = Step(0, step.worker, {**step.arguments, name: None}, need=step.need)
             yield from (
                 _Trial(call, Step(0, other, {parameter: escape(subject)}, need=described))
-                for other, parameter in _list_bridges(described, step.worker, name, pool)
+                for subject in subjects
+                for other, parameter in _list_bridges(query, described, step.worker, name, pool)
             )
 
 
@@ -194,15 +200,15 @@ def _list_at_fault(rejected: StepRun, texts: dict[str, str]) -> dict[str, str]:
 
 def list_values(query: str, value: str) -> list[str]:
     """Other values for an argument, the likeliest first: the rejected one with the word of the query before or after
-    it, names and words within it, then those of the rest of the query, from its end; last one of what the value has or
-    counts several of."""
+    it, names and words within it, then those of the rest of the query, from its end; one of what the value has or
+    counts several of; last the value with its article."""
     inside = _list_names(value) if value.casefold() in query.casefold() else []
     values = dict.fromkeys([*inside, *_list_names(query)])
     others = [name for name in values if name.casefold() != value.casefold()][:MAX_VALUES]
     counted = re.search(rf"(?<!\w){re.escape(value)} (\w+)", query) if value.isdigit() else None
     plurals = [*inside, *(counted.groups() if counted else ())]
     singulars = [singular for plural in plurals for singular in _list_singulars(plural)]
-    return list(dict.fromkeys([*_lengthen(query, value), *others, *singulars]))
+    return list(dict.fromkeys([*_lengthen(query, value), *others, *singulars, *_find_title(query, value)]))
 
 
 def list_named_in_error(query: str, message: str) -> list[str]:
@@ -243,11 +249,21 @@ def _lengthen(query: str, value: str) -> list[str]:
     ]
 
 
-def _choose_subject(query: str, value: str) -> str:
-    """What another worker is asked about: the rejected value where it is one word or name of the query, otherwise the
-    likeliest one within it."""
-    names = _list_names(value) if value.casefold() in query.casefold() else []
-    return next(iter(names or list_values(query, value)), "")
+def _choose_subjects(query: str, value: str) -> list[str]:
+    """What another worker is asked about: the rejected value where it is a few words of the query ("ave verum") or has
+    an article there, and the likeliest word or name within it; else that of the query."""
+    is_quoted = value.casefold() in query.casefold()
+    names = _list_names(value) if is_quoted else []
+    whole = [value] if is_quoted and 1 < len(value.split()) <= SUBJECT_WORDS else []
+    likeliest = (names or list_values(query, value))[:1]
+    titled = [title for name in [*whole, *likeliest] for title in _find_title(query, name)]
+    return list(dict.fromkeys([*titled[:1], *whole, *likeliest]))[:MAX_SUBJECTS]
+
+
+def _find_title(query: str, value: str) -> list[str]:
+    """A value with the article that the query gives it: a platter may be called "the Ploughman"."""
+    title = re.search(rf"\bthe {re.escape(value)}(?!\w)", query, re.IGNORECASE)
+    return [title.group()] if title else []
 
 
 def _list_names(text: str) -> list[str]:
@@ -270,13 +286,17 @@ def _looks_like_name(match: re.Match[str]) -> bool:
     return (match.start() > 0 and word[0].isupper()) or (has_digit and any(letter.isalpha() for letter in word))
 
 
-def _list_bridges(described: str, taker: str, goal: str, pool: LivePool) -> list[tuple[str, str]]:
+def _list_bridges(query: str, described: str, taker: str, goal: str, pool: LivePool) -> list[tuple[str, str]]:
     """The workers, with the name of their one parameter, that may return what the parameter `goal` of the worker
-    `taker` is described as. What takes a parameter of that name itself does not return it."""
+    `taker` is described as: those that the query names beside it, then those that are most like the description. What
+    takes a parameter of that name itself does not return it."""
     parameters = {name: _name_parameter(worker) for name, worker in pool.workers.items() if name != taker}
     takers = {name: parameter for name, parameter in parameters.items() if parameter not in (None, goal)}
+    named = list_named(query, pool.workers, set(content_words(describe_whole(pool.workers[taker]))))
+    likely = [item.worker.spec.name for item in named if item.worker.spec.name in takers][:MAX_NAMED]
     ranked = rank_workers(Need(described), [pool.workers[name] for name in takers])
-    return [(item.worker, takers[item.worker]) for item in ranked[:MAX_BRIDGES]]
+    names = dict.fromkeys([*likely, *(item.worker for item in ranked[:MAX_BRIDGES])])
+    return [(name, takers[name]) for name in names]
 
 
 def _name_parameter(worker: LiveWorker) -> str | None:

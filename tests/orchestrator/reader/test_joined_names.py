@@ -85,13 +85,13 @@ def test_of_a_hundred_right_plans_at_most_two_leave_out_a_name(source, split):
 
 @pytest.mark.medium
 def test_of_two_equal_steps_the_one_that_is_left_out_is_mostly_known():
-    known = []
+    results = []
     for task in open_source("projects").tasks("train", 400):
         steps = task.oracle_turn.steps if task.oracle_turn else ()
         if len(steps) > 1 and steps[0].worker == steps[1].worker and not (steps[0].references or steps[1].references):
             words = list_card_words(open_live_pool(task.pool).workers.values())
-            known.append(bool(list_left_out_names(task.query, steps[:1], words)))
-    assert len(known) >= 30 and sum(known) >= len(known) / 2
+            results.append(bool(list_left_out_names(task.query, steps[:1], words)))
+    assert len(results) >= 30 and sum(results) >= len(results) / 2
 
 
 CLUB = '''

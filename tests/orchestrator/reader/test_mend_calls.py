@@ -21,7 +21,7 @@ from pool_registry.pool import Limits, Pool
 
 KITCHEN = '''
 PRICES = {"salmon": 31.0, "rice": 2.4}
-MAIN = {"paella": "rice"}
+MAIN = {"paella": "rice", "the Green Plate": "rice", "ave verum": "rice"}
 
 def price(ingredient: str) -> float:
     """What one kilogram of an ingredient costs."""
@@ -38,6 +38,14 @@ def serves(dish: str) -> int:
 def origin(ingredient: str) -> str:
     """The country that an ingredient comes from."""
     return {"rice": "Vietnam"}[ingredient]
+
+def bestseller(shop: str) -> str:
+    """The ingredient that a shop sells most."""
+    return {"corner shop": "rice"}[shop]
+
+def headliner(board: str) -> str:
+    """The headliner of a board."""
+    return {"Harvest": "salmon"}[board]
 
 def price_gap(one: str, other: str) -> float:
     """By how much one ingredient is dearer than another one."""
@@ -117,6 +125,20 @@ def test_what_is_one_step_away_is_reached_through_the_worker_that_returns_it(ask
     assert [call for call in list_accepted(episode) if call in calls] == calls
 
 
+@pytest.mark.parametrize(
+    ("query", "value", "answer"),
+    [
+        ("price of the main ingredient of ave verum", "ave verum", 2.4),  # both words are its name
+        ("what does the main ingredient of the Green Plate cost a kilo", "Green Plate", 2.4),  # and so is the article
+        ("price of the headliner of Harvest", "Harvest", 31),  # the query names the worker in between
+    ],
+)
+def test_the_worker_in_between_is_asked_about_whole_names_and_may_be_one_that_the_query_names(
+    ask, query, value, answer
+):
+    assert ask(query, f"1. {PRICE}", f'1. {{"ingredient": "{value}"}}\n= $1').answer == answer
+
+
 def test_an_output_of_the_wrong_kind_is_replaced_by_that_of_the_next_likely_worker(ask):
     episode = ask(
         "what does the main thing in paella cost, and what is it",
@@ -182,11 +204,11 @@ def test_where_no_other_word_is_accepted_the_next_likely_worker_gets_the_need(as
         ("What would I pay for 6 croissants?", "6", ["croissants", "pay", "croissant"]),
         ("price of 5 brioches", "5 brioches", ["brioches", "5", "price", "brioch", "brioche"]),
         ("price of two berries", "berries", ["two berries", "two", "price", "berry", "berrie"]),
-        ("who minds the glass boss?", "glass boss", ["boss", "glass", "minds"]),
+        ("who minds the glass boss?", "glass boss", ["boss", "glass", "minds", "the glass boss"]),
         ("How long is Old Chimney on North Wall?", "long", ["North Wall", "Old Chimney", "Wall"]),
         ("T-102 was opened before T-101", "days", ["T-101", "T-102", "opened"]),
         ("how much ram does bruno have", "ram", ["bruno"]),
-        ("how old is the north hive's queen", "north", ["north hive", "queen", "hive", "old"]),
+        ("how old is the north hive's queen", "north", ["north hive", "queen", "hive", "old", "the north"]),
         ("who opened 'Blue' then", "opened", ["Blue"]),
         ("what grows in room 12 now", "12", ["room 12", "now", "room", "grows"]),
         ("what grows in 12 rooms", "rooms", ["12", "grows", "room"]),
