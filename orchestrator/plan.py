@@ -101,11 +101,11 @@ class BoundStep:
 @dataclass(frozen=True, slots=True)
 class Vote:
     """How a turn was chosen among `sampled` drawn ones (policies/voting.py): how many could not be read, failed when
-    they were tried, were not tried because a step may have effects, and had no vote because they leave out a figure of
-    the query or have a step that does nothing (`incomplete`); `votes` agreed with the chosen one. `answers` counts the
-    votes of every answer, `chosen_answer` is the one that won: "" where the chosen plan did not run or failed.
-    `chosen_usage` is what writing the chosen plan took; that of the turn is of all plans and trials. Older traces have
-    neither."""
+    they were tried, were not tried because a step may have effects, and had no vote because they leave out a figure or
+    a name of the query or have a step that does nothing (`incomplete`); `votes` agreed with the chosen one. `answers`
+    counts the votes of every answer, `chosen_answer` is the one that won: "" where the chosen plan did not run or
+    failed. `chosen_usage` is what writing the chosen plan took; that of the turn is of all plans and trials. Older
+    traces have neither."""
 
     sampled: int
     unreadable: int

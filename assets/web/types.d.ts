@@ -1724,7 +1724,7 @@ export interface VoteDetail {
   failed: number;
   /** Plans that voted as they are written: a step of them may have effects. */
   untried: number;
-  /** Plans without a vote: they leave out a figure of the query, or have a step that does nothing. */
+  /** Plans without a vote: they leave out a figure or a name, or have a step that does nothing. */
   incomplete: number;
   /** The answer with most votes first. */
   answers: AnswerVotes[];

@@ -352,7 +352,7 @@ class VoteDetail(PageDocument):
     failed: int = Field(description="Readable plans that failed when they were tried.")
     untried: int = Field(description="Plans that voted as they are written: a step of them may have effects.")
     incomplete: int = Field(
-        description="Plans without a vote: they leave out a figure of the query, or have a step that does nothing."
+        description="Plans without a vote: they leave out a figure or a name, or have a step that does nothing."
     )
     answers: list[AnswerVotes] = Field(description="The answer with most votes first.")
     chosen_tokens: int | None = Field(description="What the chosen plan alone took; older traces do not say it.")

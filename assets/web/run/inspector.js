@@ -208,7 +208,7 @@ function listLosses({ unreadable, failed, untried, incomplete }) {
   const parts = [];
   if (failed) parts.push(`${count(failed)} failed when tried.`);
   if (unreadable) parts.push(`${count(unreadable)} could not be read.`);
-  if (incomplete) parts.push(`${count(incomplete)} had no vote: the calls leave out a figure of the question, or one of them does nothing for the answer.`);
+  if (incomplete) parts.push(`${count(incomplete)} had no vote: the calls leave out a figure or a name of the question, or one of them does nothing for the answer.`);
   if (untried) parts.push(`${count(untried)} ${untried === 1 ? "was" : "were"} not tried, because a step may have effects; a plan like that votes as it is written.`);
   return parts.join(" ");
 }
