@@ -18,6 +18,7 @@ from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LiveWorker
 
 MAX_STEPS = 2  # of a plan that may be too short: the queries of longer ones join clauses, too
+MAX_GAP = 80  # characters of the query beside a value: a query may be as long as a page, without a space
 MAX_VALUE_WORDS = 4  # an argument of more words is a request, and no name
 _FILLER = r"(?:(?:a|an|the|one|for|of|in|at|on|to|from|with|by|that|those|my|our)\s+)*"
 _NAME = r"[^\W_](?:[\w.:/@-]*[^\W_])?"
@@ -54,5 +55,6 @@ def _list_joined(query: str, value: str) -> Iterator[str]:
     if not 0 < len(value.split()) <= MAX_VALUE_WORDS:
         return
     for match in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", query, re.IGNORECASE):
-        joined = _BEFORE.search(query, 0, match.start()), _AFTER.match(query, match.end())
+        start, end = match.span()
+        joined = _BEFORE.search(query, max(0, start - MAX_GAP), start), _AFTER.match(query, end, end + MAX_GAP)
         yield from (name[1] for name in joined if name is not None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import pytest
@@ -57,6 +58,13 @@ def test_a_longer_plan_is_not_doubted():
 def test_any_query_and_any_values_are_read(query, values):
     names = list_left_out_names(query, make_steps(*values), CARDS)
     assert all(name in query and not any(name.casefold() in value.casefold() for value in values) for name in names)
+
+
+@pytest.mark.parametrize("query", ["x" * 10_000 + " and a", "a" + " " * 10_000 + "b", "and a " * 1_700])
+def test_a_query_as_long_as_a_page_is_read_in_time(query):
+    started = time.perf_counter()
+    list_left_out_names(query, make_steps("a"), CARDS)
+    assert time.perf_counter() - started < 1
 
 
 @pytest.mark.medium
