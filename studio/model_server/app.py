@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchestrator.traces.store import Store
 from pool_registry.secrets import resolve
+from pool_registry.text import shorten
 from studio.access.accounts import AccountError, Tokens
 from studio.access.permissions import check_request
 from studio.access.request_guards import LOOPBACK, SameOrigin
@@ -35,6 +36,7 @@ from studio.model_server.served_episode import ServedEpisode
 from studio.model_server.service import ServedModel, Service, holds_plans
 
 CLIENT_CLOSED_REQUEST = 499  # nginx's code; the client does not read the response
+MAX_HEADER_CHARS = 4000  # of the names of ignored parameters: clients take some 8 to 16 kB of headers
 
 
 def create_model_app(
@@ -185,7 +187,7 @@ def _start_episode(request: Request, checked: EpisodeRequest) -> tuple[Service, 
 
 def _headers(episode: ServedEpisode) -> dict[str, str]:
     """The headers of an answer: its trace, and the parameters without effect."""
-    names = ", ".join(episode.ignored)
+    names = shorten(", ".join(episode.ignored), MAX_HEADER_CHARS)
     ignored = {IGNORED_HEADER: names.encode("ascii", "replace").decode()} if names else {}
     return {TRACE_HEADER: episode.id, **ignored}
 

@@ -7,6 +7,7 @@ over when nothing else is under way, so that calls of one round reach the client
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
@@ -188,8 +189,10 @@ def open_client_tools(tools: Sequence[ClientTool], taken: Collection[str], calls
     Raises InvalidPool where the parameters of one are no JSON Schema.
     """
     workers: dict[str, LiveWorker] = {}
+    names = set(taken)
     for tool in tools:
-        name = choose_worker_name(tool.name, {*taken, *workers})
+        name = choose_worker_name(tool.name, names)
+        names.add(name)
         spec = WorkerSpec(
             name=name,
             kind=CLIENT_KIND,
@@ -207,7 +210,9 @@ def choose_worker_name(name: str, taken: Collection[str]) -> str:
     """A worker's name for a client's tool: small letters, digits, _ and -, and not in use."""
     plain = "".join(char if char.isascii() and (char.isalnum() or char in "_-") else "_" for char in name.lower())
     plain = (plain if plain[:1].isalpha() else f"tool_{plain}")[:MAX_NAME_CHARS]
-    choices = [plain, f"client_{plain}"[:MAX_NAME_CHARS], *(f"{plain[:40]}_{k}" for k in range(2, 1000))]
+    choices = itertools.chain(
+        (plain, f"client_{plain}"[:MAX_NAME_CHARS]), (f"{plain[:40]}_{k}" for k in itertools.count(2))
+    )
     return next(choice for choice in choices if choice not in taken)
 
 

@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from studio.model_server.errors import invalid_value
+from studio.model_server.errors import TOO_LARGE, ApiError, invalid_value
 
+MAX_PIECES = 10_000  # messages and parts of them that a request may have: reading one takes some 10 microseconds
 CONTEXT, REQUEST, SINCE = "Conversation so far:", "Now:", "Done for this so far:"
 _TEXTS = ("text", "input_text", "output_text")
+_PARTS = ("content", "output", "tool_calls")
 _ROLES = {
     "system": "system",
     "developer": "system",
@@ -38,18 +40,44 @@ class ConversationMessage:
     left_out: str = ""
 
     @property
+    def has_text(self) -> bool:
+        return bool(self.text) and not self.text.isspace()
+
+    @property
     def has_only_others(self) -> bool:
         """Whether it holds nothing but parts that are no text."""
-        return bool(self.left_out) and not self.text.strip()
+        return bool(self.left_out) and not self.has_text
+
+    @property
+    def asks(self) -> bool:
+        """Whether it is the user's, and holds anything."""
+        return self.role == "user" and (self.has_text or self.has_only_others)
 
 
-def build_query(messages: Sequence[ConversationMessage], param: str) -> str:
-    """Build the query for the last user message. Raises ApiError when there is nothing to answer."""
-    place = find_question(messages)
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a conversation asks: the text of the message to answer, the `query` with the conversation around it, and
+    the types of what the message holds in place of text ("" where it has text)."""
+
+    text: str
+    query: str
+    unread: str
+
+
+def read_question(messages: Sequence[ConversationMessage], param: str) -> Question:
+    """What is asked: the last message of the user, and the query around it. Raises ApiError when there is nothing to
+    answer."""
+    place = _find_question(messages)
     if place is None:
         raise invalid_value(param, f"{param} has no text that could be answered; write a question")
-    earlier, later = _write_lines(messages[:place]), _write_lines(messages[place + 1 :])
-    question = messages[place].text if messages[place].text.strip() else f"[{messages[place].left_out}]"
+    asked = messages[place]
+    unread = asked.left_out if asked.has_only_others else ""
+    query = _write_query(asked.text if asked.has_text else f"[{unread}]", messages[:place], messages[place + 1 :])
+    return Question(asked.text, query, unread)
+
+
+def _write_query(question: str, before: Sequence[ConversationMessage], after: Sequence[ConversationMessage]) -> str:
+    earlier, later = _write_lines(before), _write_lines(after)
     if not earlier and not later:
         return question
     context = f"{CONTEXT}\n{earlier}\n\n" if earlier else ""
@@ -57,37 +85,23 @@ def build_query(messages: Sequence[ConversationMessage], param: str) -> str:
     return f"{context}{REQUEST}\n{question}{since}"
 
 
-def find_question(messages: Sequence[ConversationMessage]) -> int | None:
+def _find_question(messages: Sequence[ConversationMessage]) -> int | None:
     """The place of the message to answer: the last one of the user, where there is none the last one with text. An
     image may follow the words about it as a message of its own."""
-    filled = [place for place, message in enumerate(messages) if message.text.strip()]
-    questions = [
-        place
-        for place, message in enumerate(messages)
-        if message.role == "user" and (place in filled or message.has_only_others)
-    ]
-    last = next(reversed(questions or filled), None)
-    if last is not None and messages[last].has_only_others and {last - 1} & {*questions} & {*filled}:
+    places = range(len(messages) - 1, -1, -1)
+    last = next((place for place in places if messages[place].asks), None)
+    if last is None:
+        return next((place for place in places if messages[place].has_text), None)
+    before = messages[last - 1] if last else None
+    if messages[last].has_only_others and before is not None and before.asks and before.has_text:
         return last - 1
     return last
-
-
-def read_unread(messages: Sequence[ConversationMessage]) -> str:
-    """The types of what the message to answer holds in place of text; "" where it has text."""
-    place = find_question(messages)
-    return "" if place is None or not messages[place].has_only_others else messages[place].left_out
 
 
 def explain_left_out(messages: Sequence[ConversationMessage]) -> dict[str, str]:
     """The types of content that were left out of a conversation, with the reason."""
     kinds = [kind for message in messages for kind in message.left_out.split()]
     return {f"content.{kind}": "only text is read; what else the messages hold is left out" for kind in kinds}
-
-
-def read_question(messages: Sequence[ConversationMessage]) -> str:
-    """The message to answer, without the conversation around it."""
-    place = find_question(messages)
-    return "" if place is None else messages[place].text
 
 
 def read_outputs(messages: Sequence[ConversationMessage]) -> dict[str, str]:
@@ -100,8 +114,23 @@ def read_outputs(messages: Sequence[ConversationMessage]) -> dict[str, str]:
     return outputs
 
 
+def check_count(messages: Sequence[object], param: str) -> None:
+    """Refuse what would hold up every other client while it is read. Raises ApiError."""
+    count = sum(map(_count_pieces, messages))
+    if count > MAX_PIECES:
+        what = f"{param} has {count:,} messages and parts of messages; {MAX_PIECES:,} can be read"
+        raise ApiError(413, f"{what}. Send the end of the conversation, or join its parts", TOO_LARGE, param)
+
+
+def _count_pieces(message: object) -> int:
+    """A message, the parts of its content or output, and its calls."""
+    parts = (message.get(key) for key in _PARTS) if isinstance(message, Mapping) else ()
+    return 1 + sum(len(part) for part in parts if isinstance(part, list))
+
+
 def parse_messages(messages: Sequence[object]) -> list[ConversationMessage]:
     """Parse the messages of a chat completion. Raises ApiError naming the message that cannot be used."""
+    check_count(messages, "messages")
     return [_parse_message(message, f"messages[{index}]") for index, message in enumerate(messages)]
 
 
@@ -110,6 +139,7 @@ def parse_input(items: str | Sequence[object], instructions: str | None) -> list
     messages = [ConversationMessage("system", instructions)] if instructions else []
     if isinstance(items, str):
         return [*messages, ConversationMessage("user", items)]
+    check_count(items, "input")
     return messages + [message for index, item in enumerate(items) for message in _parse_item(item, f"input[{index}]")]
 
 
@@ -162,7 +192,7 @@ def _write_call(name: object, arguments: object) -> str:
 
 
 def _write_lines(messages: Sequence[ConversationMessage]) -> str:
-    return "\n".join(f"[{message.role}] {message.text}" for message in messages if message.text.strip())
+    return "\n".join(f"[{message.role}] {message.text}" for message in messages if message.has_text)
 
 
 def _parse_content(content: Any, where: str) -> tuple[str, str]:

@@ -16,6 +16,7 @@ IGNORED_HEADER = "x-podium-ignored"  # names of the parameters without effect; t
 # Official clients repeat a failed request twice. An episode costs time and money, so they are told not to.
 NO_RETRY = {"x-should-retry": "false"}
 REQUIRES_APPROVAL = "requires_approval"
+TOO_LARGE = "request_too_large"
 _STATUS = {
     "deadline": 504,
     "stopped": 503,

@@ -7,8 +7,10 @@ of the wrong type is refused with the field's name.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictBool, ValidationError
@@ -22,19 +24,20 @@ from studio.model_server.answer_form import ANY_OBJECT, AnswerForm
 from studio.model_server.client_tools import ClientTool, read_client_tool
 from studio.model_server.conversation import (
     ConversationMessage,
-    build_query,
+    check_count,
     explain_left_out,
     parse_input,
     parse_messages,
     read_outputs,
     read_question,
-    read_unread,
 )
-from studio.model_server.errors import ApiError, invalid_value
+from studio.model_server.errors import TOO_LARGE, ApiError, invalid_value
 from studio.model_server.parameters import SamplingFields, explain_ignored
 
 MAX_BODY_BYTES = 32 * 2**20  # a picture that is left out comes along as text
+MAX_MARKS = 300_000  # strings, commas and openings in its JSON: parsing them holds up every other client for 0.2 s
 MAX_STOPS = 16
+MAX_TOOLS = 1000  # the schema of each is checked while other clients wait
 
 RequestT = TypeVar("RequestT", bound="_RequestBase")
 
@@ -155,17 +158,18 @@ class ChatRequest(_RequestBase):
         """Check the request's content. Raises ApiError naming what cannot be used."""
         tokens = [count for count in (self.max_tokens, self.max_completion_tokens) if count is not None]
         messages = parse_messages(self.messages)
+        question = read_question(messages, "messages")
         ignored = explain_ignored(self.model_extra or {}) | explain_left_out(messages)
         form = read_form(self.response_format, "response_format", ignored)
         return EpisodeRequest(
-            query=build_query(messages, "messages"),
+            query=question.query,
             limits=self._limits(),
             mode=self.podium.mode,
             stream=bool(self.stream),
             include_usage=self.stream_options is not None and self.stream_options.include_usage,
-            question=read_question(messages),
+            question=question.text,
             messages=tuple(messages),
-            unread=read_unread(messages),
+            unread=question.unread,
             outputs=read_outputs(messages),
             settings=self.list_settings(),
             stop=_read_stops(self.stop),
@@ -192,19 +196,21 @@ class ResponsesRequest(_RequestBase):
         new = parse_input(self.input, None)
         instructions = parse_input([], self.instructions)
         messages = [*instructions, *earlier, *new]
+        check_count(messages, "input")
+        question = read_question(messages, "input")
         ignored = explain_ignored(self.model_extra or {}) | explain_left_out(new)
         effort = (self.reasoning or {}).get("effort")
         settings = {**self.list_settings(), **({"reasoning_effort": effort} if effort else {})}
         if verbosity := (self.text or {}).get("verbosity"):
             settings["verbosity"] = verbosity
         return EpisodeRequest(
-            query=build_query(messages, "input"),
+            query=question.query,
             limits=self._limits(),
             mode=self.podium.mode,
             stream=bool(self.stream),
-            question=read_question(messages),
+            question=question.text,
             messages=(*earlier, *new),
-            unread=read_unread(messages),
+            unread=question.unread,
             outputs=read_outputs(new),
             settings=settings,
             max_answer_tokens=self.max_output_tokens,
@@ -243,13 +249,17 @@ def read_tool_use(
     tools: Sequence[object] | None, choice: object, parallel: bool | None, ignored: dict[str, str]
 ) -> ToolUse:
     """The client's tools, and how they may be used. Raises ApiError for a tool that cannot be read."""
+    if tools is not None and len(tools) > MAX_TOOLS:
+        raise ApiError(413, f"there are {len(tools):,} tools; {MAX_TOOLS:,} can be offered", TOO_LARGE, "tools")
     functions = [tool for index, item in enumerate(tools or ()) if (tool := _read_tool(item, index, ignored))]
     names, demanded = _read_choice(choice, ignored)
     if names is not None:
-        unknown = [name for name in names if name not in {tool.name for tool in functions}]
-        if unknown:
-            raise invalid_value("tool_choice", f"tool_choice names {unknown[0][:80]!r}, which is not among the tools")
-        functions = [tool for tool in functions if tool.name in names]
+        offered = {tool.name for tool in functions}
+        unknown = next((name for name in names if name not in offered), None)
+        if unknown is not None:
+            raise invalid_value("tool_choice", f"tool_choice names {unknown[:80]!r}, which is not among the tools")
+        chosen = set(names)
+        functions = [tool for tool in functions if tool.name in chosen]
     return ToolUse(tuple(functions), demanded and bool(functions), parallel is not False)
 
 
@@ -312,7 +322,7 @@ def unknown_model(name: str, model: str) -> ApiError:
 
 
 async def _read_body(request: Request) -> bytes:
-    too_large = ApiError(413, f"the request is larger than {MAX_BODY_BYTES:,} bytes", "request_too_large")
+    too_large = ApiError(413, f"the request is larger than {MAX_BODY_BYTES:,} bytes", TOO_LARGE)
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > MAX_BODY_BYTES:
         raise too_large
@@ -324,7 +334,20 @@ async def _read_body(request: Request) -> bytes:
     return bytes(body)
 
 
+def _has_too_many_values(body: bytes) -> bool:
+    """Whether parsing would hold up every other client. Marks within strings count only where there are many."""
+    if sum(map(body.count, (b",", b"[", b"{"))) <= MAX_MARKS:
+        return False
+    plain = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    # A string without an end runs to the end of the body, so that no character is looked at twice.
+    marks = re.finditer(rb'"[^"]*"?|[,\[{]', plain)
+    return next(islice(marks, MAX_MARKS, None), None) is not None
+
+
 def _parse_json(body: bytes) -> object:
+    if _has_too_many_values(body):
+        what = f"the lists and objects of the request hold more than {MAX_MARKS // 2:,} names and values"
+        raise ApiError(413, f"{what}; send fewer of them. Long texts count as one", TOO_LARGE)
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.requests import Request
 
 from orchestrator.engine.events import StepEnded, StepStarted, TurnTaken
 from orchestrator.plan import Step, Turn, Vote
 from pool_registry.actions import Observation, Status
 from pool_registry.pool import Limits
-from studio.model_server.conversation import ConversationMessage, build_query, parse_input, parse_messages
+from studio.model_server.conversation import ConversationMessage, parse_input, parse_messages, read_question
 from studio.model_server.errors import ApiError
 from studio.model_server.progress import EpisodeProgress
 from studio.model_server.request import (
@@ -22,9 +20,9 @@ from studio.model_server.request import (
     ChatRequest,
     RequestLimits,
     ResponsesRequest,
-    read_request,
     tighten_limits,
 )
+from tests.studio.support.sent_body import read_body
 
 texts = st.text(min_size=1).filter(str.strip)
 anything = st.recursive(
@@ -34,21 +32,8 @@ anything = st.recursive(
 )
 
 
-def sent(body: bytes, kind=ChatRequest, **headers: str):
-    """What the server reads of a body that comes in two parts."""
-    parts = [body[: len(body) // 2], body[len(body) // 2 :]]
-
-    async def receive():
-        part = parts.pop(0)
-        return {"type": "http.request", "body": part, "more_body": bool(parts)}
-
-    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-    request = Request({"type": "http", "method": "POST", "headers": raw, "path": "/"}, receive)
-    return asyncio.run(read_request(request, kind, "m")).episode_request()
-
-
 def chat(**fields: object):
-    return sent(json.dumps({"model": "m", "messages": [{"role": "user", "content": "q"}], **fields}).encode())
+    return read_body(json.dumps({"model": "m", "messages": [{"role": "user", "content": "q"}], **fields}).encode())
 
 
 def refused(**fields: object) -> ApiError:
@@ -59,14 +44,14 @@ def refused(**fields: object) -> ApiError:
 
 @given(texts)
 def test_one_message_is_the_query_unchanged(text):
-    assert build_query(parse_messages([{"role": "user", "content": text}]), "messages") == text
-    assert build_query(parse_input(text, None), "input") == text
+    assert read_question(parse_messages([{"role": "user", "content": text}]), "messages").query == text
+    assert read_question(parse_input(text, None), "input").query == text
 
 
 @given(st.lists(st.tuples(st.sampled_from(["system", "user", "assistant"]), texts), min_size=1), texts)
 def test_earlier_turns_stand_labelled_and_in_order_before_the_question(earlier, last):
     messages = [{"role": role, "content": text} for role, text in earlier]
-    query = build_query(parse_messages([*messages, {"role": "user", "content": last}]), "messages")
+    query = read_question(parse_messages([*messages, {"role": "user", "content": last}]), "messages").query
     assert query.endswith(f"\n\nNow:\n{last}")
     at = 0
     for role, text in earlier:
@@ -77,7 +62,7 @@ def test_earlier_turns_stand_labelled_and_in_order_before_the_question(earlier, 
 def test_any_body_is_a_request_or_an_api_error(body):
     for kind in (ChatRequest, ResponsesRequest):
         try:
-            sent(body, kind)
+            read_body(body, kind)
         except ApiError as error:
             assert 400 <= error.status < 500 and error.document["error"]["message"]
 
@@ -211,7 +196,7 @@ def test_another_model_is_a_404_that_names_the_right_one():
 def test_a_large_body_is_refused_by_its_header_and_by_its_size():
     for headers in ({"content-length": str(MAX_BODY_BYTES + 1)}, {}):
         with pytest.raises(ApiError) as caught:
-            sent(b" " * (MAX_BODY_BYTES + 1), **headers)
+            read_body(b" " * (MAX_BODY_BYTES + 1), **headers)
         assert caught.value.status == 413
 
 
@@ -223,10 +208,10 @@ def test_a_responses_request_carries_instructions_and_leaves_out_our_own_reasoni
         {"role": "user", "content": [{"type": "input_text", "text": "second"}]},
     ]
     body = {"model": "m", "input": items, "instructions": "Be brief.", "reasoning": {"summary": "auto"}}
-    wanted = sent(json.dumps(body).encode(), ResponsesRequest)
+    wanted = read_body(json.dumps(body).encode(), ResponsesRequest)
     assert wanted.query == ("Conversation so far:\n[system] Be brief.\n[user] first\n[assistant] one\n\nNow:\nsecond")
     asked = {**body, "reasoning": {"effort": "high"}, "background": True, "max_output_tokens": 5, "store": False}
-    wanted = sent(json.dumps(asked).encode(), ResponsesRequest)
+    wanted = read_body(json.dumps(asked).encode(), ResponsesRequest)
     assert wanted.settings == {"reasoning_effort": "high"} and wanted.background and not wanted.keep
     assert wanted.max_answer_tokens == 5 and wanted.limits == RequestLimits()
 
