@@ -21,12 +21,12 @@ from pydantic import BaseModel
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.installed_packages import pin_imports
 from pool_registry.kinds import Kind, kind_of, load_config
+from pool_registry.luggage import place_of
 from pool_registry.network.address_policy import OPEN_WEB, AddressRefused, check, literal_address
 from pool_registry.pool import Pool
 from pool_registry.secrets import REFERENCE
 from pool_registry.worker import WorkerSpec
 
-LUGGAGE = "workers"  # the folder in a Space that holds the files of workers
 MAX_LUGGAGE_BYTES = 50_000_000
 PRIVATE_NAMES = re.compile(r"(^|\.)(localhost|local|lan|home|internal|intranet|corp)$")
 
@@ -110,7 +110,7 @@ def pack_worker(spec: WorkerSpec) -> tuple[tuple[WorkerSpec, Luggage] | None, st
     has some."""
     try:
         kind, config = kind_of(spec), load_config(spec)
-        packed = kind.load().pack(config, f"{LUGGAGE}/{spec.name}")
+        packed = kind.load().pack(config, place_of(spec.name))
     except (InvalidPool, WorkerFault, OSError, UnicodeDecodeError) as error:
         return None, f"its files cannot be read: {error}"
     if packed is None or _not_installable(kind):

@@ -89,6 +89,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     publish.PublicationDocument,
     publish.PublishChoices,
     publish.RunChoice,
+    publish.RunChoices,
     what_if.DecidedPlan,
     what_if.EditProblems,
     what_if.RoundDocument,

@@ -22,6 +22,7 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.policies.registry import make_orchestrator
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.errors import PoolError, WorkerFault
+from pool_registry.luggage import place_luggage
 from pool_registry.pool import Pool, import_pool
 from pool_registry.secrets import lending
 from studio.episode_documents.replay_document import Headline, build_replay
@@ -51,7 +52,7 @@ class LiveRunner:
     def __init__(self, space: Mapping[str, Any], here: Path) -> None:
         self._space = space
         self._here = here
-        self._pool: Pool = import_pool((here / "pool.json").read_bytes())
+        self._pool: Pool = place_luggage(import_pool((here / "pool.json").read_bytes()), here)
 
     async def run(self, query: str, keys: Mapping[str, str]) -> AsyncIterator[dict[str, Any]]:
         """Run a query and yield replay documents of the growing episode. Leaving early stops it.

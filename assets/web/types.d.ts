@@ -749,7 +749,7 @@ export interface LogText {
   cut: boolean;
 }
 
-/** The files that a worker takes along. */
+/** The files that a worker could take along. */
 export interface LuggageDocument {
   worker: string;
   files: number;
@@ -1005,7 +1005,6 @@ export interface PreviewDocument {
   recorded: number;
   bundles: BundleDocument[];
   secrets: SecretDocument[];
-  luggage: LuggageDocument[];
   runs: number;
   inside: boolean;
 }
@@ -1125,6 +1124,12 @@ export interface RunChoice {
   correct: boolean | null;
   counts: StepCounts;
   shown: boolean;
+}
+
+/** What the choice of a pool and an orchestrator offers: runs to show, and workers' files that may go along. */
+export interface RunChoices {
+  runs: RunChoice[];
+  luggage: LuggageDocument[];
 }
 
 /** What came of a run. */

@@ -98,6 +98,7 @@ from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, run_epis
 from orchestrator.policies.registry import make_orchestrator
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool, live_pool
+from pool_registry.luggage import place_luggage
 from pool_registry.pool import import_pool
 
 ORCHESTRATOR = {orchestrator}
@@ -112,7 +113,7 @@ def resolve(name: str, query: str, pool: LivePool) -> Orchestrator:
 
 async def ask(query: str) -> Episode:
     """Run one query to its end: `.answer`, `.steps` and `.ended` tell how it went."""
-    async with live_pool(import_pool(POOL)) as pool:
+    async with live_pool(place_luggage(import_pool(POOL), HERE.parent)) as pool:
         return await run_episode(EpisodeSpec(query), make_orchestrator(ORCHESTRATOR, pool), pool, resolve=resolve)
 
 
@@ -135,10 +136,8 @@ if __name__ == "__main__":
 '''
 
 
-def build_python_file(
-    pool: Pool, orchestrator: str, file: str = "orchestrate.py", checkpoint_folder: str = CHECKPOINT
-) -> str:
-    """Write the file's text. A checkpoint is read from `checkpoint_folder` beside the file.
+def build_python_file(pool: Pool, orchestrator: str, file: str = "orchestrate.py") -> str:
+    """Write the file's text for what of a pool can leave this machine.
 
     Raises UnknownOrchestrator for names that do not exist, for policies that only replay a task's own plan (the oracle)
     and for a model of the pool that stays here; InvalidPool when every worker does.
@@ -152,12 +151,24 @@ def build_python_file(
         raise InvalidPool([("", f"no worker of {pool.name} can leave this machine ({reasons})")])
     if reason := explain_model_stay(orchestrator, pool, portable):
         raise UnknownOrchestrator(f"{reason}; export another orchestrator")
+    return write_python_file(portable, orchestrator, file)
+
+
+def write_python_file(portable: Travellers, orchestrator: str, file: str, checkpoint_folder: str = CHECKPOINT) -> str:
+    """Write the file's text for workers that are packed already. The files they take along lie beside it, as does
+    `checkpoint_folder`, which a checkpoint is read from."""
+    policy = find_policy(orchestrator)
     engine = (module for module in ENGINE if not module.startswith("studio."))
     modules = (*engine, *portable.modules, *([LOCAL_MODEL] if policy is None else []))
-    packages = [*requirements(modules), *map(pin_version, portable.distributions), *_list_policy_packages(orchestrator)]
+    packages = [
+        *requirements(modules),
+        *map(pin_version, portable.distributions),
+        *(pin for luggage in portable.luggage for pin in luggage.packages),
+        *_list_policy_packages(orchestrator),
+    ]
     name = repr(orchestrator) if policy is not None else f"str(HERE.parent / {checkpoint_folder!r})"
     return TEMPLATE.format(
-        pool=pool.name,
+        pool=portable.pool.name,
         file=file,
         dependencies="\n".join(f'#   "{package}",' for package in dict.fromkeys(packages)),
         notes=_write_notes(orchestrator, policy is None, checkpoint_folder, portable),

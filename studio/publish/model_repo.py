@@ -19,8 +19,9 @@ import yaml
 from orchestrator.checkpoints import MANIFEST, TEXTS, WEIGHTS, Checkpoint, FileMark, open_checkpoint
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.policies.registry import find_policy
-from pool_registry.pool import Pool, export_pool
-from studio.export.python_file import build_python_file, list_requirements
+from pool_registry.pool import export_pool
+from pool_registry.portable_pool import Travellers
+from studio.export.python_file import list_requirements, write_python_file
 from studio.publish.bundle import Bundle, Entry, json_bytes, make_bundle
 from studio.publish.cards import RUN_FILE, display_name, hub_repo, model_card
 from studio.publish.request import Publication
@@ -56,26 +57,35 @@ def find_checkpoint_weights(orchestrator: str, merge_to: Path | None = None) -> 
 
 
 def make_model_bundle(
-    publication: Publication, weights: Weights, pool: Pool, version: int, evaluations: list[str]
+    publication: Publication, weights: Weights, portable: Travellers, version: int, evaluations: list[str]
 ) -> Bundle:
-    """Make the bundle of a checkpoint. `pool` is the part of the pool that can run elsewhere."""
+    """Make the bundle of a checkpoint and of the part of the pool that can run elsewhere."""
+    pool = portable.pool
     files = list(checkpoint_entries(weights, publication))
     card = model_card(publication, weights.checkpoint, pool, version, evaluations)
     recipe = yaml.safe_dump(without_paths(weights.checkpoint.recipe), sort_keys=False, allow_unicode=True)
     files += [
         Entry("README.md", card.encode(), "Model card"),
         Entry("recipe.yaml", recipe.encode(), "The recipe that trained it"),
-        *_run_entries(pool, weights),
+        *_run_entries(portable, weights),
         Entry("pool.json", export_pool(pool).encode(), f"The pool {pool.name}, version {version}"),
     ]
     return make_bundle("model", files, files_left_out(weights))
 
 
-def _run_entries(pool: Pool, weights: Weights) -> Iterator[Entry]:
+def luggage_entries(portable: Travellers) -> Iterator[Entry]:
+    """The files that a person let go along with their workers."""
+    for luggage in portable.luggage:
+        for path, file in luggage.files:
+            yield Entry(path, file, f"A file of the worker {luggage.worker}")
+
+
+def _run_entries(portable: Travellers, weights: Weights) -> Iterator[Entry]:
     """The file that asks this checkpoint, and what it needs; none for a pool that nothing of travels."""
-    if not pool.workers:
+    if not portable.pool.workers:
         return
-    program = build_python_file(pool, str(weights.folder), RUN_FILE, checkpoint_folder=".")
+    program = write_python_file(portable, str(weights.folder), RUN_FILE, checkpoint_folder=".")
+    yield from luggage_entries(portable)
     yield Entry(RUN_FILE, program.encode(), "Asks this orchestrator; holds Podium's engine")
     yield Entry("requirements.txt", f"{chr(10).join(list_requirements(program))}\n".encode(), "Its packages, pinned")
 

@@ -69,7 +69,7 @@ def make_plan(store: Store, publication: Publication, folder: Path, token: str |
     model = None
     if weights is not None and publication.with_model:
         tables = evaluation_tables(store.home, publication.orchestrator)
-        model = make_model_bundle(publication, weights, portable.pool, stored.version, tables)
+        model = make_model_bundle(publication, weights, portable, stored.version, tables)
     plan = PublishPlan(publication, portable, stored.version, traces, weights, model)
     check_bundles(plan.bundles, collect_secrets(stored.pool, token))
     return plan

@@ -18,7 +18,7 @@ from studio.episode_documents.static_page import script, static_page, stylesheet
 from studio.export.engine_files import ENGINE, engine_sources, requirements
 from studio.publish.bundle import Bundle, Entry, json_bytes, make_bundle
 from studio.publish.cards import display_name, space_card
-from studio.publish.model_repo import Weights, checkpoint_entries
+from studio.publish.model_repo import Weights, checkpoint_entries, luggage_entries
 from studio.publish.request import Publication, PublishError
 from studio.publish.traces import UNSAFE_IN_NAME, check_size
 
@@ -52,9 +52,7 @@ def make_space_bundle(
             '"your query"'
         )
     if live and not portable.pool.workers:
-        raise PublishError(
-            f"no worker of {publication.pool} can leave this machine; let visitors replay recorded runs instead"
-        )
+        raise PublishError(_explain_nobody_goes(publication, portable))
     info = {
         "title": publication.heading,
         "about": publication.about,
@@ -83,10 +81,20 @@ def make_space_bundle(
     if live:
         entries += _engine_entries(portable, weights is not None)
         entries += _encoder_entries(weights)
-        entries += _luggage_entries(portable)
+        entries += luggage_entries(portable)
         if weights is not None and link is None:
             entries += checkpoint_entries(weights, publication, below="checkpoint/")
     return make_bundle("space", entries, [(f"worker {name}", why) for name, why in portable.stays] if live else [])
+
+
+def _explain_nobody_goes(publication: Publication, portable: Travellers) -> str:
+    """Why a live Space has no worker, and what helps: the files of those that stay for them alone."""
+    offers = [luggage.worker for luggage in portable.offered]
+    files = f"let the files of {', '.join(offers)} go along ({' '.join(f'--take {name}' for name in offers)}), or "
+    return (
+        f"no worker of {publication.pool} can leave this machine{' without its files' if offers else ''}; "
+        f"{files if offers else ''}let visitors replay recorded runs instead"
+    )
 
 
 def _app_entries(
@@ -125,13 +133,6 @@ def _engine_entries(portable: Travellers, with_model: bool) -> Iterator[Entry]:
     yield Entry("pool.json", export_pool(portable.pool).encode(), f"{len(portable.pool.workers)} workers that travel")
     for path, file in engine_sources(_modules(portable, with_model)).items():
         yield Entry(path, file, "Podium's engine")
-
-
-def _luggage_entries(portable: Travellers) -> Iterator[Entry]:
-    """The files that a person let go along with their workers."""
-    for luggage in portable.luggage:
-        for path, file in luggage.files:
-            yield Entry(path, file, f"A file of the worker {luggage.worker}")
 
 
 def _encoder_entries(weights: Weights | None) -> Iterator[Entry]:

@@ -112,11 +112,13 @@ class PublishPage {
     withModel.node.classList.add("form-check");
     this.fields.with_model = { ...withModel, read: () => model.checked };
     this.general = el("div.form-general", { role: "alert" });
+    this.luggage = el("fieldset.publish-luggage", {}, el("legend", {}, "Let files of this machine go along? Visitors can read them."));
+    this.luggage.hidden = true;
     this.runs = el("div.publish-runs");
     this.previewing = needs(button("Preview every file", () => this.makePreview(), "page-primary"), "publish/preview");
     this.form.append(
       el("h2", {}, "What"), two(this.fields.pool, this.fields.orchestrator), this.fields.with_model.node,
-      el("h2", {}, "What visitors may do"), this.ways(), el("h2", {}, "Recorded runs"), this.runs, el("h2", {}, "Where"),
+      el("h2", {}, "What visitors may do"), this.ways(), this.luggage, el("h2", {}, "Recorded runs"), this.runs, el("h2", {}, "Where"),
       this.fields.repo.node, two(this.fields.visibility, this.fields.hardware), this.fields.licence.node, this.fields.token.node,
       el("h2", {}, "Words"), this.fields.title.node, this.fields.about.node, this.general, this.previewing,
     );
@@ -155,6 +157,7 @@ class PublishPage {
     const reply = await this.ask({ action: "runs", pool: this.fields.pool.read(), orchestrator: this.fields.orchestrator.read() });
     if (request !== this.request) return;
     if (!reply.ok) return this.runs.replaceChildren(el("p.publish-mute", {}, plain(reply.problems)));
+    this.drawLuggage(reply.luggage);
     if (!reply.runs.length) return this.runs.replaceChildren(el(
       "p.publish-mute", {}, "None yet. If the pool needs no other machine, a few are recorded for the preview; or run some queries first.",
     ));
@@ -167,6 +170,21 @@ class PublishPage {
         el("small", {}, [verdict, describeSteps(run.counts, "step")].filter(Boolean).join(" · ")),
       );
     }));
+  }
+
+  /**
+   * Workers that stay for their files alone: whether these go along is a person's choice.
+   * @param {import("../types").LuggageDocument[]} offers
+   */
+  drawLuggage(offers) {
+    this.luggage.hidden = !offers.length;
+    const boxes = offers.map(({ worker, files, size }) => {
+      const box = el("input", { type: "checkbox", value: worker });
+      box.checked = this.take.has(worker);
+      box.addEventListener("change", () => (box.checked ? this.take.add(worker) : this.take.delete(worker)));
+      return el("label", {}, box, `${worker}: ${count(files)} ${files === 1 ? "file" : "files"}, ${bytes(size)}`);
+    });
+    this.luggage.replaceChildren(this.luggage.firstElementChild, ...boxes);
   }
 
   read() {
@@ -194,6 +212,13 @@ class PublishPage {
     );
   }
 
+  /** Nothing could be prepared: an older preview is not what these choices mean. */
+  refuse(problems) {
+    this.preview = null;
+    this.show(problems);
+    this.files.replaceChildren(el("h2", {}, "Preview"), el("p.form-general", {}, `Nothing was prepared: ${plain(problems)}`));
+  }
+
   /** What was previewed is not what would be published any more. */
   stale() {
     if (!this.preview) return;
@@ -207,7 +232,7 @@ class PublishPage {
     const values = attempt(() => this.read());
     if (!values) return;
     const reply = await busy(this.previewing, "Preparing …", () => this.ask({ action: "preview", publication: values }));
-    if (!reply.ok) return this.show(reply.problems);
+    if (!reply.ok) return this.refuse(reply.problems);
     if (reply.recorded) this.loadRuns();
     this.preview = { ...reply, publication: values };
     this.drawPreview();
@@ -227,6 +252,8 @@ class PublishPage {
     const head = el("header.publish-head", {}, words, this.publishing);
     this.changed = el("p.page-warning", {}, "The choices have changed: preview again.");
     this.changed.hidden = true;
+    this.refusal = el("p.form-general", { role: "alert" });
+    this.refusal.hidden = true;
     const links = el("p.publish-links");
     const page = `/api/publications/previews/${preview}.html`;
     if (runs) links.append(
@@ -238,29 +265,12 @@ class PublishPage {
     if (!orchestrator.startsWith("oracle")) links.append(el("a.podium-link", { href: python, download: "" }, "Download as a Python file"));
     this.content = el("div.publish-content");
     this.files.replaceChildren(
-      head, this.changed, links, ...secrets.map(secretLine), ...this.luggage(), ...bundles.map((bundle) => this.bundle(bundle)),
+      head, this.changed, this.refusal, links, ...secrets.map(secretLine), ...bundles.map((bundle) => this.bundle(bundle)),
       this.content,
     );
     this.look(bundles[0].kind, "README.md");
     this.files.scrollIntoView({ block: "start" });
     this.publishing.focus({ preventScroll: true });
-  }
-
-  /** Workers that stay for their files alone: whether these go along is a person's choice. */
-  luggage() {
-    const { luggage } = this.preview;
-    if (!luggage.length) return [];
-    const boxes = luggage.map(({ worker, files, size }) => {
-      const box = el("input", { type: "checkbox", value: worker });
-      box.checked = this.take.has(worker);
-      box.addEventListener("change", () => {
-        if (box.checked) this.take.add(worker);
-        else this.take.delete(worker);
-        this.makePreview();
-      });
-      return el("label", {}, box, `${worker}: ${count(files)} ${files === 1 ? "file" : "files"}, ${bytes(size)}`);
-    });
-    return [el("fieldset.publish-luggage", {}, el("legend", {}, "Let files of this machine go along? Visitors can read them."), ...boxes)];
   }
 
   /** @param {import("../types").BundleDocument} bundle */
@@ -300,11 +310,18 @@ class PublishPage {
 
   async publish() {
     const reply = await busy(this.publishing, "Starting …", () => this.ask({ action: "publish", publication: this.preview.publication }));
-    if (!reply.ok) return this.show(reply.problems);
+    if (!reply.ok) return this.refusePublish(reply.problems);
     remember("publication", reply.key);
     await this.load();
     this.list.scrollIntoView({ block: "nearest" });
     return null;
+  }
+
+  /** Say beside "Publish" why nothing was sent. */
+  refusePublish(problems) {
+    this.show(problems);
+    this.refusal.textContent = plain(problems);
+    this.refusal.hidden = false;
   }
 
   // Publications

@@ -17,7 +17,7 @@ from orchestrator.policies.labels import label_orchestrator
 from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import SecretNotFound
 from pool_registry.pool import Pool
-from pool_registry.portable_pool import Luggage
+from pool_registry.portable_pool import Luggage, travellers
 from pool_registry.secrets import resolve
 from studio.episode_documents.static_page import static_page
 from studio.frame.commands import Fields, PageCommands, PageReply, table, text
@@ -31,6 +31,7 @@ from studio.pages.publish.schema import (
     PublicationDocument,
     PublishChoices,
     RunChoice,
+    RunChoices,
     SecretDocument,
     StageDocument,
 )
@@ -113,14 +114,16 @@ class PublishCommands(PageCommands):
         return PageReply(fields=choices.to_json())
 
     def _runs(self, fields: Fields) -> PageReply:
-        """List recorded runs of an orchestrator on a pool; a page shows the first ones by default."""
+        """List recorded runs of an orchestrator on a pool, and the files that its workers could take along."""
         publication = Publication(pool=text(fields, "pool"), orchestrator=text(fields, "orchestrator"), repo="any")
         rows = choose_runs(self._store, publication, MAX_CANDIDATES)
         choices = [
             RunChoice(id=row.id, query=row.query[:200], correct=row.correct, counts=row.counts, shown=index < MAX_RUNS)
             for index, row in enumerate(rows)
         ]
-        return PageReply(fields={"runs": [choice.to_json() for choice in choices]})
+        offers = travellers(self._store.pools.latest(publication.pool).pool).offered
+        document = RunChoices(runs=choices, luggage=[_build_luggage(luggage) for luggage in offers])
+        return PageReply(fields=document.to_json())
 
     def _preview(self, fields: Fields) -> PageReply:
         publication = parse_publication(table(fields, "publication"))
@@ -137,7 +140,6 @@ class PublishCommands(PageCommands):
             recorded=recorded,
             bundles=[_build_bundle(bundle) for bundle in bundles],
             secrets=[_build_secret(secret.name, secret.reference, secret.workers) for secret in plan.secrets],
-            luggage=[_build_luggage(luggage) for luggage in (*plan.portable.luggage, *plan.portable.offered)],
             runs=sum(bool(bundle["listed"]) for bundle in plan.traces),
             inside=plan.model is not None and not plan.links_model,
         )

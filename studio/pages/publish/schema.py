@@ -35,6 +35,21 @@ class RunChoice(PageDocument):
     shown: bool
 
 
+class LuggageDocument(PageDocument):
+    """The files that a worker could take along."""
+
+    worker: str
+    files: int
+    size: int
+
+
+class RunChoices(PageDocument):
+    """What the choice of a pool and an orchestrator offers: runs to show, and workers' files that may go along."""
+
+    runs: list[RunChoice]
+    luggage: list[LuggageDocument]
+
+
 class BundleFile(PageDocument):
     """One file of a repository."""
 
@@ -61,14 +76,6 @@ class SecretDocument(PageDocument):
     is_set: bool
 
 
-class LuggageDocument(PageDocument):
-    """The files that a worker takes along."""
-
-    worker: str
-    files: int
-    size: int
-
-
 class PreviewDocument(PageDocument):
     """What would be sent; `recorded` are the queries that were run for it, `inside` that the model goes along."""
 
@@ -76,7 +83,6 @@ class PreviewDocument(PageDocument):
     recorded: int
     bundles: list[BundleDocument]
     secrets: list[SecretDocument]
-    luggage: list[LuggageDocument]
     runs: int
     inside: bool
 

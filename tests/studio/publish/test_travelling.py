@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +18,7 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool, import_pool
 from pool_registry.portable_pool import travellers
 from pool_registry.worker import WorkerSpec
+from studio.publish.bundle import write_folder
 from studio.publish.evaluations import evaluation_tables
 from studio.publish.plan import make_plan
 from studio.publish.request import Publication, PublishError
@@ -160,3 +165,71 @@ def test_the_card_shows_figures_of_held_out_tasks_alone(runtime, tmp_path):
         and "1.00" not in text.partition("valid")[0]
     )
     assert "9 episodes on tasks that are not held out are left out" in text
+
+
+def test_a_pool_of_own_files_alone_is_told_what_ticking_them_would_do(runtime, pool, tmp_path):
+    runtime.store.pools.save(pool.model_copy(update={"workers": pool.workers[:2]}))
+    with pytest.raises(PublishError, match="let the files of double, letters go along \\(--take double --take letters"):
+        plan(runtime, tmp_path).space("mine")
+
+
+def test_the_model_takes_the_files_of_own_functions_along(runtime, pool, tmp_path):
+    runtime.store.pools.save(pool)
+    made = plan(runtime, tmp_path, orchestrator="starter-grpo", take=("double", "letters"))
+    assert made.model is not None
+    for bundle in made.bundles:
+        assert bundle.text("workers/double/tools.py").startswith("import json")
+        assert bundle.text("workers/letters/one.txt") == "A letter about tea."
+        assert any(line.startswith("regex==") for line in bundle.text("requirements.txt").splitlines())
+        assert not any(str(tmp_path) in str(b"".join(entry.chunks())) for entry in bundle.entries if entry.size < 10**6)
+    assert '"regex==' in made.model.text("ask.py"), "uv run installs what the functions import"
+
+
+@pytest.mark.slow
+def test_what_was_published_calls_the_packed_files_from_any_folder(runtime, pool, tmp_path):
+    number = {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}
+    target = f"{tmp_path / 'tools.py'}:double"
+    (tmp_path / "tools.py").write_text("def double(x: float) -> float:\n    return 2 * x\n")
+    runtime.store.pools.save(Pool(name="own", workers=(spec("double", "function", target=target, parameters=number),)))
+    made = plan(runtime, tmp_path, orchestrator="starter-grpo", take=("double",))
+    write_folder(made.bundles, tmp_path / "made")
+    (tmp_path / "tools.py").unlink()
+    for folder, script in (("model", ASK_DIRECTLY), ("space", ASK_THE_SPACE)):
+        done = run_elsewhere(tmp_path / "made" / folder, script, tmp_path)
+        assert done.returncode == 0 and done.stdout.split()[-1] == "42.0", done.stderr
+
+
+ASK_DIRECTLY = """
+import asyncio, runpy
+ask = runpy.run_path("{folder}/ask.py")
+
+async def call():
+    from pool_registry.actions import Action
+    async with ask["live_pool"](ask["place_luggage"](ask["import_pool"](ask["POOL"]), ask["HERE"].parent)) as pool:
+        return (await pool.call(Action("double", {{"x": 21}}))).value
+
+print(asyncio.run(call()))
+"""
+ASK_THE_SPACE = """
+import asyncio, json, sys
+from pathlib import Path
+sys.path.insert(0, "{folder}")
+from live import LiveRunner
+
+async def call():
+    from pool_registry.actions import Action
+    from pool_registry.calls.live_pool import live_pool
+    runner = LiveRunner(json.loads(Path("{folder}/space.json").read_text()), Path("{folder}"))
+    async with live_pool(runner._pool) as pool:
+        return (await pool.call(Action("double", {{"x": 21}}))).value
+
+print(asyncio.run(call()))
+"""
+
+
+def run_elsewhere(folder: Path, script: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """Run a script on what was published, in a process that knows neither this checkout nor its data folder."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"XDG_CACHE_HOME": str(home / "cache"), "PODIUM_HOME": str(home / "elsewhere")}
+    command = [sys.executable, "-c", script.format(folder=folder)]
+    return subprocess.run(command, capture_output=True, text=True, cwd="/", env=environment, timeout=300, check=False)
