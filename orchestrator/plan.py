@@ -105,7 +105,7 @@ class Vote:
     a name of the query or have a step that does nothing (`incomplete`); `votes` agreed with the chosen one. `answers`
     counts the votes of every answer, `chosen_answer` is the one that won: "" where the chosen plan did not run or
     failed. `chosen_usage` is what writing the chosen plan took; that of the turn is of all plans and trials. Older
-    traces have neither."""
+    traces have neither. `unvoted` counts the answers of the incomplete ones, which newer traces have."""
 
     sampled: int
     unreadable: int
@@ -116,14 +116,16 @@ class Vote:
     chosen_answer: str = ""
     chosen_usage: Usage | None = None
     incomplete: int = 0
+    unvoted: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class OutOfDepth:
     """How unlike everything that a checkpoint learnt a query and its pool are (out_of_depth/), judged before its first
-    turn: a calibrated probability, the cosine of the most similar learnt query, the share of the learnt workers
-    for which the pool has none, and, of a checkpoint that reads the pool, the likeness of the query to the most similar
-    worker."""
+    turn by their words alone: it says nothing about a plan or an answer. `probability` is the calibrated one that a
+    query with such words is none of those that the checkpoint learnt to plan; then come the cosine of the most similar
+    learnt query, the share of the learnt workers for which the pool has none, and, of a checkpoint that reads the pool,
+    the likeness of the query to the most similar worker."""
 
     probability: float
     nearest: float

@@ -27,8 +27,9 @@ class DeploymentMode(FrozenModel):
         default=0.5,
         ge=0,
         le=1,
-        description="In escalate: the highest probability that the orchestrator is out of its depth. One that gives "
-        "no such figure always waits, unless this is 1.",
+        description="In escalate: the most doubt that a plan may have, from 0 to 1: how unlike what the orchestrator "
+        "learnt the question's words are, and the share of drawn plans that disagree, each for itself. Neither is the "
+        "chance that the answer is wrong. A plan without either figure always waits, unless this is 1.",
     )
     max_plan_cost: float | None = Field(
         default=None, ge=0, description="In escalate: the highest estimated cost of a plan, in US dollars."

@@ -18,6 +18,16 @@ export interface Advice {
   alarming: boolean;
 }
 
+/** How many of the plans that were drawn in a round came to the result that was taken, itself included. A count: plans of one model can agree and be wrong. */
+export interface AgreementView {
+  round: number;
+  plans: number;
+  agreed: number;
+  /** Whether no more than half of the plans agree. */
+  unsure: boolean;
+  sentence: string;
+}
+
 /** The answer on the graph, and the steps that it quotes. */
 export interface AnswerNode {
   x: number;
@@ -251,7 +261,7 @@ export interface DeletedThing {
 export interface DeploymentMode {
   /** autonomous: plans run at once. review: every plan waits for a person. escalate: a plan runs at once while it stays within the limits below and calls no worker that has effects; otherwise it waits. */
   name: "autonomous" | "escalate" | "review";
-  /** In escalate: the highest probability that the orchestrator is out of its depth. One that gives no such figure always waits, unless this is 1. */
+  /** In escalate: the most doubt that a plan may have, from 0 to 1: how unlike what the orchestrator learnt the question's words are, and the share of drawn plans that disagree, each for itself. Neither is the chance that the answer is wrong. A plan without either figure always waits, unless this is 1. */
   max_doubt: number;
   /** In escalate: the highest estimated cost of a plan, in US dollars. */
   max_plan_cost: number | null;
@@ -355,6 +365,8 @@ export interface EpisodeHead {
   verdict: Verdict | null;
   /** Why a cap left the answer without a verdict. */
   not_judged: string | null;
+  /** None where one plan was written at a time. */
+  agreement: AgreementView | null;
   out_of_depth: OutOfDepthView | null;
   offers: Offer[];
   /** How its plans are released; None in older traces and inner runs. */
@@ -875,8 +887,9 @@ export interface OrchestratorLine {
   job: string;
 }
 
-/** How unlike everything that its checkpoint learnt an episode's query and pool are. */
+/** How unlike everything that its checkpoint learnt the words of an episode's query are, and whether its pool lacks workers that it learnt. It is not how sure the answer is. */
 export interface OutOfDepthView {
+  /** That a query with such words is none that it learnt to plan; not shown. */
   probability: number;
   sentence: string;
   /** Whether to warn. */
@@ -1733,6 +1746,11 @@ export interface VoteDetail {
   incomplete: number;
   /** The answer with most votes first. */
   answers: AnswerVotes[];
+  /** What plans without a vote came to; older traces do not say it. */
+  unvoted: AnswerVotes[];
+  /** How many agree, in words. */
+  sentence: string;
+  unsure: boolean;
   /** What the chosen plan alone took; older traces do not say it. */
   chosen_tokens: number | null;
 }

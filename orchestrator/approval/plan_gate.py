@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from orchestrator.agreement import describe_agreement
 from orchestrator.approval.records import AskReason, PlanEstimate, StepEstimate
 from orchestrator.plan import OutOfDepth, Step, Turn
 from pool_registry.calls.live_pool import LivePool
@@ -113,25 +114,29 @@ def _find_effects(estimate: PlanEstimate) -> list[AskReason]:
 
 
 def _find_doubt(turn: Turn, depth: OutOfDepth | None, mode: DeploymentMode) -> list[AskReason]:
-    doubt = measure_doubt(turn, depth)
     if mode.max_doubt >= 1:
         return []
-    if doubt is None:
+    doubts = measure_doubts(turn, depth)
+    if not doubts:
         return [AskReason("doubt", "This orchestrator gives no figure of how sure it is of its plan.")]
-    if doubt <= mode.max_doubt:
-        return []
-    sentence = f"The orchestrator is out of its depth with probability {doubt:.0%}; {mode.max_doubt:.0%} is allowed."
-    return [AskReason("doubt", sentence)]
+    allowed = f"(doubt {{:.2f}}; this mode allows {mode.max_doubt:.2f})"
+    return [
+        AskReason("doubt", f"{sentence} {allowed.format(doubt)}.")
+        for sentence, doubt in doubts.items()
+        if doubt > mode.max_doubt
+    ]
 
 
-def measure_doubt(turn: Turn, depth: OutOfDepth | None) -> float | None:
-    """The probability that a plan is wrong, as far as it is known: the calibrated one of its checkpoint, or the share
-    of drawn plans that disagree with it."""
+def measure_doubts(turn: Turn, depth: OutOfDepth | None) -> dict[str, float]:
+    """The signs that a plan may be wrong, from 0 to 1: how foreign the words of its query are to the checkpoint, and
+    the share of drawn plans that do not agree with it. Neither answers for the other: plans may disagree on familiar
+    words."""
+    doubts: dict[str, float] = {}
     if depth is not None:
-        return depth.probability
+        doubts["The question's words, or this pool, are unlike what the orchestrator learnt"] = depth.probability
     if turn.vote is not None and turn.vote.sampled:
-        return 1 - turn.vote.votes / turn.vote.sampled
-    return None
+        doubts[describe_agreement(turn.vote).rstrip(".")] = 1 - turn.vote.votes / turn.vote.sampled
+    return doubts
 
 
 def _find_excess(estimate: PlanEstimate, mode: DeploymentMode) -> list[AskReason]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from orchestrator.agreement import Agreement, measure_agreement
 from orchestrator.engine.events import (
     EpisodeEnded,
     EpisodeStarted,
@@ -134,6 +135,13 @@ class Episode:
         """How far out of its depth the orchestrator is; None where it is not known what it learnt."""
         turns = (done.turn for done in self.rounds)
         return next((turn.out_of_depth for turn in turns if turn is not None and turn.out_of_depth is not None), None)
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """The agreement behind the last plan that was chosen among several; None where one was written at a time."""
+        votes = [(done.number, done.turn.vote) for done in self.rounds if done.turn is not None and done.turn.vote]
+        drawn = [(number, vote) for number, vote in votes if vote.sampled > 1]
+        return measure_agreement(*drawn[-1]) if drawn else None
 
     def observations(self) -> dict[int, Observation]:
         """All observations so far by step id."""

@@ -1,4 +1,8 @@
-"""Judges, before the first turn, whether a query and a pool are unlike everything that a checkpoint learnt."""
+"""Judges, before the first turn, whether a query and a pool are unlike everything that a checkpoint learnt.
+
+It compares words, before there is a plan: it can say that a question is foreign to a checkpoint, never that an answer
+is right. So its probability decides whether to warn, and is shown to nobody as a percentage.
+"""
 
 from __future__ import annotations
 
@@ -75,20 +79,17 @@ def is_beyond(depth: OutOfDepth) -> bool:
 
 
 def describe_depth(depth: OutOfDepth, orchestrator: str) -> str:
-    """What the score says, in a sentence."""
-    percent = f"{100 * min(depth.probability, 0.99):.0f} %"
-    if depth.likeness is not None:
-        return _describe_for_reader(depth, orchestrator, percent)
-    if not is_beyond(depth):
-        return f"This query is like those that {orchestrator} learnt ({percent} out of its depth)."
-    if depth.missing > 1 - depth.nearest:
-        return f"This pool lacks workers that {orchestrator} learnt to call ({percent} out of its depth)."
-    return f"This query is unlike anything that {orchestrator} learnt ({percent})."
-
-
-def _describe_for_reader(depth: OutOfDepth, orchestrator: str, percent: str) -> str:
+    """What the score says of the words of a query, in a sentence; and, where it does not warn, what it does not say."""
     if is_beyond(depth):
-        return f"This query is unlike anything that {orchestrator} learnt, and unlike every worker here ({percent})."
-    if depth.likeness is not None and depth.likeness >= MIDDLE_LIKENESS:
-        return f"This query is like a worker of this pool ({percent} out of {orchestrator}'s depth)."
-    return f"This query is like those that {orchestrator} learnt ({percent} out of its depth)."
+        return _describe_beyond(depth, orchestrator)
+    is_like_worker = depth.likeness is not None and depth.likeness >= MIDDLE_LIKENESS
+    kin = "what a worker of this pool does" if is_like_worker else f"questions that {orchestrator} learnt"
+    return f"The question's words are like {kin}; that does not say that the answer is right."
+
+
+def _describe_beyond(depth: OutOfDepth, orchestrator: str) -> str:
+    if depth.likeness is not None:
+        return f"The question's words are unlike anything that {orchestrator} learnt, and unlike every worker here."
+    if depth.missing > 1 - depth.nearest:
+        return f"This pool lacks workers that {orchestrator} learnt to call."
+    return f"The question's words are unlike anything that {orchestrator} learnt."

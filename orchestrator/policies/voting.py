@@ -131,9 +131,7 @@ def choose_turn(tried: Sequence[TriedTurn]) -> Turn:
     usable = [item for item in tried if item.key is not None]
     complete = [item for item in usable if not item.incomplete]
     voters = complete if any(item.key != REFUSAL for item in complete) else usable
-    votes: dict[str, list[TriedTurn]] = {}
-    for item in voters:
-        votes.setdefault(item.key or "", []).append(item)
+    votes = _group_by_answer(voters)
     winners = max(votes.values(), key=len) if votes else []
     chosen = winners[0] if winners else next((item for item in tried if item.turn.error is None), tried[0])
     usage = sum((item.turn.usage + item.usage for item in tried), NO_USAGE)
@@ -146,6 +144,7 @@ def choose_turn(tried: Sequence[TriedTurn]) -> Turn:
         incomplete=len(usable) - len(voters),
         votes=len(winners),
         answers=_count_answers(votes),
+        unvoted=_count_answers(_group_by_answer([item for item in usable if item not in voters])),
         chosen_answer=chosen.answer if chosen.ran else "",
         chosen_usage=chosen.turn.usage,
     )
@@ -185,6 +184,13 @@ def _list_safe_workers(pool: LivePool, may_be_tried: Callable[[LiveWorker], bool
     while risky := {name for name in safe if (other := pool.workers[name].spec.fallback) and other not in safe}:
         safe -= risky
     return frozenset(safe)
+
+
+def _group_by_answer(items: Sequence[TriedTurn]) -> dict[str, list[TriedTurn]]:
+    groups: dict[str, list[TriedTurn]] = {}
+    for item in items:
+        groups.setdefault(item.key or "", []).append(item)
+    return groups
 
 
 def _count_answers(votes: Mapping[str, Sequence[TriedTurn]]) -> dict[str, int]:

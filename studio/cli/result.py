@@ -1,4 +1,5 @@
-"""What a shell is told of a run beside its answer: how it ended, whether anything verified it, and what to try next."""
+"""What a shell is told of a run beside its answer: how many drawn plans agree on it, how it ended, whether anything
+verified it, and what to try next."""
 
 from __future__ import annotations
 
@@ -20,6 +21,8 @@ def print_result(document: Mapping[str, Any], episode: Episode, offers: list[Off
     from orchestrator.policies.labels import label_orchestrator
     from studio.orchestrators.offers import format_offers
 
+    if (agreement := episode.agreement) is not None:
+        typer.secho(agreement.sentence, fg=typer.colors.YELLOW if agreement.unsure else None, err=True)
     if episode.out_of_depth is not None and is_beyond(episode.out_of_depth):
         label = label_orchestrator(document["orchestrator"])
         typer.secho(describe_depth(episode.out_of_depth, label), fg=typer.colors.YELLOW, err=True)

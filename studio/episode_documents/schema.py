@@ -30,10 +30,22 @@ class Verdict(PageDocument):
     expected: str
 
 
-class OutOfDepthView(PageDocument):
-    """How unlike everything that its checkpoint learnt an episode's query and pool are."""
+class AgreementView(PageDocument):
+    """How many of the plans that were drawn in a round came to the result that was taken, itself included. A count:
+    plans of one model can agree and be wrong."""
 
-    probability: float
+    round: int
+    plans: int
+    agreed: int
+    unsure: bool = Field(description="Whether no more than half of the plans agree.")
+    sentence: str
+
+
+class OutOfDepthView(PageDocument):
+    """How unlike everything that its checkpoint learnt the words of an episode's query are, and whether its pool lacks
+    workers that it learnt. It is not how sure the answer is."""
+
+    probability: float = Field(description="That a query with such words is none that it learnt to plan; not shown.")
     sentence: str
     beyond: bool = Field(description="Whether to warn.")
 
@@ -109,6 +121,7 @@ class EpisodeHead(PageDocument):
     task: TaskRef | None
     verdict: Verdict | None
     not_judged: str | None = Field(description="Why a cap left the answer without a verdict.")
+    agreement: AgreementView | None = Field(description="None where one plan was written at a time.")
     out_of_depth: OutOfDepthView | None
     offers: list[Offer]
     mode: ModeName | None = Field(description="How its plans are released; None in older traces and inner runs.")
@@ -355,6 +368,9 @@ class VoteDetail(PageDocument):
         description="Plans without a vote: they leave out a figure or a name, or have a step that does nothing."
     )
     answers: list[AnswerVotes] = Field(description="The answer with most votes first.")
+    unvoted: list[AnswerVotes] = Field(description="What plans without a vote came to; older traces do not say it.")
+    sentence: str = Field(description="How many agree, in words.")
+    unsure: bool
     chosen_tokens: int | None = Field(description="What the chosen plan alone took; older traces do not say it.")
 
 

@@ -17,7 +17,7 @@ def build_trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
     """The whole trace of an episode: its summary, totals and every event in order."""
     episode = store.traces.episode(row.id)
     events = [json.loads(dump_event(event)) for _, event in store.traces.events_after(row.id)]
-    graded = episode.graded
+    graded, agreement = episode.graded, episode.agreement
     return {
         "podium_trace": 1,
         "id": row.id,
@@ -28,6 +28,7 @@ def build_trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
         "correct": graded.correct if graded else None,
         "expected": graded.expected if graded else None,
         "not_judged": episode.not_judged.reason if episode.not_judged else None,
+        "agreement": asdict(agreement) if agreement else None,
         "out_of_depth": asdict(episode.out_of_depth) if episode.out_of_depth else None,
         "orchestrator": row.orchestrator,
         "pool": row.pool,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 import networkx as nx
 
+from orchestrator.agreement import describe_agreement, is_unsure
 from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.graphs.alignment import AlignedGraph
 from orchestrator.graphs.episode_graph import ANSWER, episode_graph
@@ -31,6 +33,7 @@ from studio.episode_documents.arguments import describe_arguments
 from studio.episode_documents.audit import build_request, list_audit
 from studio.episode_documents.context import describe_use, estimate_turn_context
 from studio.episode_documents.schema import (
+    AgreementView,
     AnswerNode,
     AnswerVotes,
     CountOf,
@@ -114,6 +117,7 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None, offers: Sequen
         task=started.task if started else None,
         verdict=Verdict(correct=graded.correct, expected=graded.expected) if graded else None,
         not_judged=episode.not_judged.reason if episode.not_judged else None,
+        agreement=AgreementView(**asdict(episode.agreement)) if episode.agreement else None,
         out_of_depth=_out_of_depth(episode.out_of_depth, row.orchestrator),
         offers=list(offers),
         mode=started.mode.name if started and started.mode else None,
@@ -385,7 +389,6 @@ def build_turn_detail(episode: Episode, number: int) -> TurnDetail | None:
 
 
 def _describe_vote(vote: Vote) -> VoteDetail:
-    most_first = sorted(vote.answers.items(), key=lambda pair: -pair[1])
     return VoteDetail(
         plans=vote.sampled,
         agreed=vote.votes,
@@ -394,9 +397,18 @@ def _describe_vote(vote: Vote) -> VoteDetail:
         failed=vote.failed,
         untried=vote.untried,
         incomplete=vote.incomplete,
-        answers=[AnswerVotes(answer=answer, votes=votes) for answer, votes in most_first],
+        answers=_sort_answers(vote.answers),
+        unvoted=_sort_answers(vote.unvoted),
+        sentence=describe_agreement(vote),
+        unsure=is_unsure(vote),
         chosen_tokens=vote.chosen_usage.tokens if vote.chosen_usage else None,
     )
+
+
+def _sort_answers(counts: Mapping[str, int]) -> list[AnswerVotes]:
+    """The answer of most plans first."""
+    most_first = sorted(counts.items(), key=lambda pair: -pair[1])
+    return [AnswerVotes(answer=answer, votes=votes) for answer, votes in most_first]
 
 
 def _rank_workers(shown: ShownWorkers) -> ShownWorkersDetail:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from orchestrator.agreement import Agreement
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EpisodeEnded, Event
 from orchestrator.policies.fallback import read_fallback
@@ -31,7 +32,7 @@ class ServedAnswer:
     """What one request is answered with: text, or calls of the client's tools. `usage` is since the request before.
 
     `ignored` says what of the request had no effect, `fallback` why the pool's fallback answered ("" where it did
-    not).
+    not), `agreement` how many of its drawn plans came to the answer (None where one was written at a time).
     """
 
     text: str
@@ -40,11 +41,13 @@ class ServedAnswer:
     calls: tuple[ClientCall, ...] = ()
     ignored: Mapping[str, str] | None = None
     fallback: str = ""
+    agreement: Agreement | None = None
 
     def report(self, trace: str) -> dict[str, Any]:
         """Our own field `podium` of the answer's document."""
         fallback = {"fallback": self.fallback} if self.fallback else {}
-        return {"trace": trace, "ignored": dict(self.ignored or {}), **fallback}
+        agreement = {"agreement": asdict(self.agreement)} if self.agreement else {}
+        return {"trace": trace, "ignored": dict(self.ignored or {}), **fallback, **agreement}
 
 
 class ServedEpisode:
@@ -149,7 +152,9 @@ class ServedEpisode:
         if error is not None:
             raise error
         text, finish = self._write_answer(ended)
-        return ServedAnswer(text, finish, self._take_usage(), (), self.ignored, read_fallback(episode))
+        fallback = read_fallback(episode)
+        agreement = None if fallback else episode.agreement  # what another answered was not voted on
+        return ServedAnswer(text, finish, self._take_usage(), (), self.ignored, fallback, agreement)
 
     async def result(self) -> tuple[Episode, EpisodeEnded]:
         """Wait for the finished episode and how it ended. Raises ApprovalRequired when its plan waits for a person."""

@@ -224,7 +224,7 @@ export class QueryView {
     const line = el(
       "div.compare-query-title", {}, dot, el("h3", { title: episode.orchestrator }, this.page.label(episode.orchestrator)), outcomeChip(episode),
     );
-    const facts = el("div.compare-query-facts", {}, answer(episode), ...(episode.verdict ? [verdict(episode.verdict)] : []));
+    const facts = el("div.compare-query-facts", {}, answer(episode), ...agreement(episode), ...(episode.verdict ? [verdict(episode.verdict)] : []));
     const figures = el("div.compare-query-figures");
     for (const [name, value] of [["Time", seconds(totals.wall_s)], ["Steps", describeSteps(totals.counts)], ["Tokens", count(totals.tokens_in + totals.tokens_out)], ["Cost", dollars(totals.cost)]]) {
       figures.append(el("span", {}, `${name} `, el("b", {}, String(value))));
@@ -381,6 +381,11 @@ function nameSide(place, label) {
 function answer(episode) {
   if (episode.answer !== null) return el("output.compare-query-answer", { title: episode.answer }, episode.answer);
   return el("span.train-mute", {}, episode.state === "running" ? "no answer yet" : episode.reason || "no answer");
+}
+
+/** How many of the drawn plans came to the answer. @param {import("../types").EpisodeHead} episode */
+function agreement({ agreement: plans }) {
+  return plans ? [el("span.compare-query-agreement", { "data-unsure": String(plans.unsure), "data-testid": "agreement" }, plans.sentence)] : [];
 }
 
 /** @param {import("../types").Verdict} verdict */

@@ -177,25 +177,26 @@ function workersInPrompt({ count: shown, of, by, workers }) {
 function voteParts(vote, turn) {
   /** @type {HTMLElement[]} */
   const parts = [el("p.run-inspector-verdict", { "data-testid": "vote" }, describeVote(vote))];
-  if (vote.answers.length) parts.push(voteBars(vote));
+  if (vote.answers.length) parts.push(voteBars("Votes by answer", vote.answers, vote.plans));
   const losses = listLosses(vote);
   if (losses) parts.push(el("p.run-inspector-about", {}, losses));
+  if (vote.unvoted.length) parts.push(voteBars("Answers of plans without a vote", vote.unvoted, vote.plans));
   parts.push(el("p.run-inspector-about", { "data-testid": "vote-cost" }, describeVoteCost(vote, turn)));
   return parts;
 }
 
 /** @param {import("../types").VoteDetail} vote */
-function describeVote({ plans, agreed, answer, unreadable, incomplete }) {
-  if (unreadable === plans) return `None of the ${count(plans)} plans could be read.`;
-  if (!agreed) return `None of the ${count(plans)} plans works: the first that could be read was taken.`;
+function describeVote({ plans, agreed, answer, unreadable, incomplete, sentence }) {
+  if (unreadable === plans) return sentence;
+  if (!agreed) return `${sentence} The first that could be read was taken.`;
   const taken = incomplete ? "the first that works, holds every figure and has no idle step" : "the first that works";
-  if (agreed === 1) return `No two of the ${count(plans)} plans agree: ${taken} was taken.`;
-  return `${count(agreed)} of ${count(plans)} plans agree${answer ? ` on ${answer}` : ""}.`;
+  if (agreed === 1) return `${sentence} Taken was ${taken}.`;
+  return answer ? sentence.replace(/\.$/, ` on ${answer}.`) : sentence;
 }
 
-/** The answers with their votes, as bars of the plans that were drawn. */
-function voteBars({ answers, plans }) {
-  const list = el("ul.run-inspector-votes", { "aria-label": "Votes by answer" });
+/** Answers with their numbers of plans, as bars of all that were drawn. */
+function voteBars(label, answers, plans) {
+  const list = el("ul.run-inspector-votes", { "aria-label": label });
   for (const { answer, votes } of answers) {
     const bar = el("span.run-inspector-votes-bar", { "aria-hidden": "true" }, el("i", { style: `width:${(100 * votes) / plans}%` }));
     list.append(el("li", {}, el("span", { title: answer }, answer), bar, el("b", {}, count(votes))));

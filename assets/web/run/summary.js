@@ -42,7 +42,7 @@ export class Summary {
     const focused = /** @type {HTMLElement} */ (this.root.contains(document.activeElement) ? document.activeElement : null);
     this.root.replaceChildren(
       heading(episode, actions, [shown && this.workersLine(shown), recalled && this.lessonsLine(recalled)].filter(Boolean)),
-      ...depthLine(episode), result(episode), figures(totals, episode, clock),
+      ...this.agreementLine(episode), result(episode), ...depthLine(episode), figures(totals, episode, clock),
       ...(episode.offers.length ? [offerList(episode, this.onStarted)] : []),
     );
     focused?.focus(); // what is drawn again stays under the keyboard: Escape closes an open menu
@@ -56,6 +56,19 @@ export class Summary {
     star.dataset.whenOver = menu.dataset.whenOver = keep.dataset.whenOver = "1";
     const download = { href: `/api/episodes/${encodeURIComponent(episode.id)}`, download: "" };
     return [...this.more(), star, keep, copyButton(() => location.href, "Copy link"), el("a.podium-link", download, "Download trace"), menu];
+  }
+
+  /** How many of the drawn plans came to this answer; the others stand in the inspector.
+   * @param {import("../types").EpisodeHead} episode */
+  agreementLine({ agreement }) {
+    if (!agreement) return [];
+    const title = "How many of the drawn plans came to this result. Plans can agree and be wrong.";
+    const line = el("p.run-summary-agreement", { "data-unsure": String(agreement.unsure), "data-testid": "agreement", title }, agreement.sentence);
+    const label = agreement.agreed < agreement.plans ? "What the other plans say" : "How the vote went";
+    const button = el("button.podium-link", { type: "button" }, label);
+    button.addEventListener("click", () => this.onTurn(agreement.round));
+    line.append(button);
+    return [line];
   }
 
   workersLine({ round, shown }) {
@@ -98,7 +111,7 @@ function heading(episode, actions, lines) {
   return el("div.run-summary-heading", {}, line, el("p.run-summary-query", { tabindex: "0" }, episode.query));
 }
 
-/** How unlike everything that the orchestrator learnt the query is.
+/** How unlike everything that the orchestrator learnt the words of the query are: no figure of how sure the answer is.
  * @param {import("../types").EpisodeHead} episode */
 function depthLine({ out_of_depth: depth }) {
   if (!depth) return [];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 from orchestrator.approval.plan_gate import CallAverages, PlanGate, estimate_plan
@@ -10,7 +11,7 @@ from orchestrator.engine.episode import Episode, replay
 from orchestrator.engine.episode_loop import EpisodeSpec, resume_episode, run_episode
 from orchestrator.engine.release import Decision, PlanRelease, leave_waiting
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.plan import OutOfDepth, Turn
+from orchestrator.plan import OutOfDepth, Turn, Vote
 from pool_registry.deployment_mode import DeploymentMode, tighten_mode
 from pool_registry.pool import Pool
 from tests.orchestrator.support.engine import (
@@ -118,6 +119,8 @@ def test_escalation_asks_for_each_limit_that_is_passed_and_for_no_other():
     assert review_codes(plan, escalate(max_doubt=0.9), unsure) == []
     assert review_codes(plan, escalate()) == ["doubt"], "nothing is known"
     assert review_codes(plan, escalate(max_doubt=1)) == []
+    split = replace(plan, vote=Vote(5, 0, 0, 0, 1, {"269": 1, "297": 1, "3": 1, "4": 1, "5": 1}))
+    assert review_codes(split, escalate(), sure) == ["doubt"], "familiar words do not answer for plans that disagree"
     assert review_codes(plan, escalate(max_plan_cost=0.9, max_plan_s=10), sure, costly) == ["cost"]
     assert review_codes(plan, escalate(max_plan_cost=1.1, max_plan_s=7), sure, costly) == ["time"]
 

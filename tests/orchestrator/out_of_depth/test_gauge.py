@@ -74,11 +74,20 @@ def test_a_damaged_file_gives_no_score(gauge, content):
 
 
 def test_the_sentence_names_what_is_foreign():
-    assert describe_depth(OutOfDepth(0.9712, 0.2), "mine") == ("This query is unlike anything that mine learnt (97 %).")
+    foreign = describe_depth(OutOfDepth(0.9712, 0.2), "mine")
+    assert foreign == "The question's words are unlike anything that mine learnt."
     assert "lacks workers" in describe_depth(OutOfDepth(0.9, 0.95, 0.8), "mine")
-    assert "unlike every worker here (97 %)" in describe_depth(OutOfDepth(0.9712, 0.2, 0.0, 0.1), "mine")
-    assert "like a worker of this pool (3 %" in describe_depth(OutOfDepth(0.03, 0.2, 0.0, 0.6), "mine")
-    assert "like those that mine learnt (3 % out of its depth)" in describe_depth(OutOfDepth(0.03, 0.9), "mine")
+    assert "unlike every worker here" in describe_depth(OutOfDepth(0.9712, 0.2, 0.0, 0.1), "mine")
+    assert "like what a worker of this pool does" in describe_depth(OutOfDepth(0.03, 0.2, 0.0, 0.6), "mine")
+    assert "like questions that mine learnt" in describe_depth(OutOfDepth(0.03, 0.9), "mine")
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.03, 0.49, 0.5, 0.97])
+def test_no_sentence_reads_as_confidence_in_the_answer(probability):
+    for likeness in (None, 0.1, 0.6):
+        sentence = describe_depth(OutOfDepth(probability, 0.5, 0.0, likeness), "mine")
+        assert "%" not in sentence and not any(char.isdigit() for char in sentence)
+        assert is_beyond(OutOfDepth(probability, 0.5)) or "does not say that the answer is right" in sentence
 
 
 @pytest.mark.parametrize("name", SHIPPED)

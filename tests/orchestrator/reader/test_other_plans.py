@@ -113,6 +113,7 @@ def test_a_plan_that_leaves_out_a_figure_of_the_query_has_no_vote_where_another_
     assert episode.answer == pytest.approx(8.04672) and list(episode.steps) == [1]
     (vote,) = list_votes(episode)
     assert (vote.sampled, vote.votes, vote.failed, vote.incomplete) == (1 + OTHER_PLANS, 1, 1, 3)
+    assert sum(vote.unvoted.values()) == 3, "what they came to is still there to be looked at"
 
 
 def test_where_every_plan_leaves_out_a_figure_most_of_them_decide():

@@ -16,7 +16,7 @@ from orchestrator.engine.events import (
     dump_event,
     load_event,
 )
-from orchestrator.plan import ShownWorkers, Step, Turn, Vote
+from orchestrator.plan import OutOfDepth, ShownWorkers, Step, Turn, Vote
 from orchestrator.traces.store import EpisodeRow
 from pool_registry.actions import Observation, Status, Usage
 from pool_registry.pool import Pool
@@ -164,3 +164,19 @@ def test_a_vote_of_an_older_trace_is_shown_without_what_it_does_not_say():
     detail = build_turn_detail(replay("e", [*EVENTS[:2], load_event(json.dumps(written))]), 1)
     assert detail is not None and detail.vote is not None
     assert (detail.vote.agreed, detail.vote.answer, detail.vote.chosen_tokens) == (3, "", None)
+
+
+def test_the_head_says_first_that_drawn_plans_disagree_and_never_a_percentage():
+    vote = Vote(5, 0, 0, 0, 1, {"269": 1}, "269", incomplete=4, unvoted={"1": 1, "2": 1, "3": 1, "4": 1})
+    taken = TurnTaken(1, Turn(STEPS, "$3", vote=vote, out_of_depth=OutOfDepth(0.0, 0.9, 0.0, 0.6)), 0.5)
+    episode = replay("e", [*EVENTS[:2], taken, *EVENTS[3:]])
+    head = build_episode_view(episode, ROW, POOL, 1).episode
+    assert head.agreement and (head.agreement.sentence, head.agreement.unsure, head.agreement.round) == (
+        "Unsure: 5 plans, 5 different answers.",
+        True,
+        1,
+    )
+    assert head.out_of_depth and "%" not in head.out_of_depth.sentence
+    detail = build_turn_detail(episode, 1)
+    assert detail and detail.vote and len(detail.vote.answers) + len(detail.vote.unvoted) == 5
+    assert view()["episode"]["agreement"] is None, "one plan was written"
