@@ -896,10 +896,15 @@ export interface OutOfDepthView {
   beyond: boolean;
 }
 
-/** What a job came to, and the checkpoint that it is about. */
+/** What a job came to, the checkpoint that it is about, and the model that this was trained from. */
 export interface OutcomeSentence {
   sentence: string;
+  /** Whether it is better than its start; `open` where nothing shows that. */
+  verdict: "better" | "open" | "worse";
+  /** Whether none of a person's own questions was measured, made tasks alone. */
+  lacks_own: boolean;
   orchestrator: string;
+  start: string;
   pool: string;
 }
 

@@ -143,9 +143,12 @@ def test_a_finished_training_says_what_it_came_to_and_what_can_be_done(
     open_pool(page, studio_url, tmp_path, "crm-done")
     page.goto(f"{studio_url}/train?job={finished}")
     outcome = page.get_by_test_id("outcome")
-    expect(outcome).to_contain_text("Solves 13 of 20 of your held-out tasks, was 3 (+50 points")
+    expect(outcome).to_contain_text("Solves 13 of 20 of the made practice tasks that were held out, was 3 (+50 points")
+    expect(outcome).to_contain_text("None of your own questions was measured.")
+    expect(outcome).to_have_attribute("data-verdict", "open")  # made tasks alone are no reason for green
     links = {link.inner_text(): link.get_attribute("href") for link in outcome.get_by_role("link").all()}
-    assert list(links) == ["Run", "Compare", "Serve", "Publish"]
+    assert list(links) == ["Add some", "Run", "Compare", "Serve", "Publish"]
+    assert links["Add some"] == "/train?tasks=crm-done"
     assert f"orchestrator={finished}%4027&pool=crm-done" in (links["Serve"] or "") and finished in (
         links["Compare"] or ""
     )

@@ -69,7 +69,7 @@ def test_a_pool_goes_from_its_workers_to_a_trained_checkpoint_that_runs(
     job = start(page, studio.url, dump_recipe(shrink_recipe(build_pool_recipe("corner", to_learn), base)))
     expect(page.get_by_test_id("job-state")).to_have_text("Done", timeout=LONG_MS)
     outcome = page.get_by_test_id("outcome")
-    expect(outcome).to_contain_text(re.compile(r"Solves \d+ of \d+ of your held-out tasks"))
+    expect(outcome).to_contain_text(re.compile(r"Solves \d+ of \d+ of the made practice tasks"))
 
     outcome.get_by_role("link", name="Compare").click()
     rows = page.locator("[data-table=scores] tbody tr")

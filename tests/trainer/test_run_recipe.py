@@ -428,7 +428,7 @@ def test_plain_answers_without_plans_are_learnt_by_grpo_from_a_reader(fresh, tin
     _, about = find_checkpoint(f"{key}@1")
     assert (about.stage, about.prompt) == ("grpo", "reader")
     outcome = describe_outcome(key, recipe, jobs.folder(key))
-    assert outcome is not None and outcome.sentence.startswith("Solves 0 of 2 of your held-out tasks, was 0")
+    assert outcome is not None and outcome.sentence.startswith("Solves 0 of 2 of your own held-out questions, was 0")
 
 
 def test_the_recipe_in_a_job_folder_is_the_one_that_was_given(fresh, tiny_base):

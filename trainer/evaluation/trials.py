@@ -336,6 +336,7 @@ def build_result_row(trial: Trial, episode: Episode, same_work: WorkKey) -> Resu
         **slot.task._asdict(),
         sample=slot.sample,
         query=trial.task.query,
+        origin=trial.task.origin,
         episode=episode.id,
         correct=episode.graded.correct,
         outcome=episode.ended.outcome,

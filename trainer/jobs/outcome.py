@@ -1,11 +1,12 @@
-"""What a job came to, in one sentence that a person can act on: how many held-out tasks its last checkpoint solves, how
-many the model before it did, and of which kind it solves least."""
+"""What a job came to, in a few sentences that a person can act on: how many held-out tasks its last checkpoint solves,
+how many the model before it did, of which kind it solves least, and whose words those tasks are in."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from trainer.errors import TrainerError
 from trainer.jobs.job_folder import JobFolder
@@ -14,9 +15,15 @@ from trainer.results.paired import compare_paired
 from trainer.results.rows import ResultRow, read_results
 from trainer.tasks.practice.stored import SOURCE
 from trainer.tasks.registry import open_source
-from trainer.tasks.task import Task, normalize_query
+from trainer.tasks.task import Origin, Task, normalize_query
 
 LEAST = 3  # tasks of a kind, for it to be named as the weakest
+WHOSE: Mapping[Origin, str] = {
+    "own": "your own held-out questions",
+    "made": "the made practice tasks that were held out",
+    "": "the held-out tasks",
+}
+Verdict: TypeAlias = Literal["better", "open", "worse"]
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 
 
@@ -30,41 +37,85 @@ class Weakness:
 
 
 @dataclass(frozen=True, slots=True)
-class JobOutcome:
-    """How many held-out tasks the last checkpoint of a job solves. `before`: how many the model did that it was trained
-    from; None where that was not measured. `gain`: the difference as a share, with its 95 % interval. `cut_off`: how
-    many episodes of either reached the pool's deadline, and count as wrong."""
+class Score:
+    """How many of some held-out tasks the last checkpoint solves. `before`: how many the model did that it was trained
+    from; None where that was not measured. `gain`: the difference as a share, with its 95 % interval."""
 
-    orchestrator: str
-    pool: str
+    whose: str
     solved: int
     total: int
-    before: int | None
-    gain: tuple[float, float, float] | None
-    weakest: Weakness | None
-    own: bool
-    cut_off: int = 0
+    before: int | None = None
+    gain: tuple[float, float, float] | None = None
+
+    @property
+    def is_worse(self) -> bool:
+        return self.before is not None and self.solved < self.before
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the gain is beyond chance."""
+        return self.gain is not None and self.gain[1] > 0
 
     @property
     def sentence(self) -> str:
-        """The outcome in words."""
-        whose = "your held-out tasks" if self.own else "the held-out tasks"
-        text = f"Solves {self.solved:,} of {self.total:,} of {whose}"
+        text = f"Solves {self.solved:,} of {self.total:,} of {self.whose}"
         if self.before is not None:
             text += f", was {self.before:,}"
         if self.gain is not None:
             mean, low, high = (round(100 * share) for share in self.gain)
             text += f" ({mean:+d} points; 95 %: {low:+d} to {high:+d})"
-        if self.weakest is not None:
-            text += f". Weakest: {self.weakest.kind}, {self.weakest.solved} of {self.weakest.total}"
-        return f"{text}.{self._explain_cut_off()}"
+        return f"{text}: worse than before." if self.is_worse else f"{text}."
+
+
+@dataclass(frozen=True, slots=True)
+class JobOutcome:
+    """What the last checkpoint of a job was measured on: a person's own questions (`own`), tasks that `tasks make`
+    wrote (`made`) or generated ones, each None where there was none. Made tasks are in a machine's words, like those
+    that it learnt: they say little of a person's own. `start` is the model that it was trained from, `cut_off` how many
+    episodes of either reached the pool's deadline, and count as wrong."""
+
+    orchestrator: str
+    start: str
+    pool: str
+    own: Score | None
+    made: Score | None
+    generated: Score | None
+    weakest: Weakness | None
+    cut_off: int = 0
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the checkpoint is better than its start. Made tasks alone can only show that it is worse."""
+        decisive = self.own or self.generated
+        judged = decisive or self.made
+        if judged is not None and judged.is_worse:
+            return "worse"
+        return "better" if decisive is not None and decisive.is_better else "open"
+
+    @property
+    def lacks_own(self) -> bool:
+        """Whether only tasks in a machine's words were measured, though a person may have written some."""
+        return self.made is not None and self.own is None
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in words: a person's own questions first."""
+        scores = [score.sentence for score in (self.own, self.made, self.generated) if score is not None]
+        weakest = self.weakest
+        parts = [
+            *scores,
+            f"Weakest: {weakest.kind}, {weakest.solved} of {weakest.total}." if weakest else "",
+            "None of your own questions was measured." if self.lacks_own else "",
+            self._explain_cut_off(),
+        ]
+        return " ".join(filter(None, parts))
 
     def _explain_cut_off(self) -> str:
         if not self.cut_off:
             return ""
         episodes = "1 episode" if self.cut_off == 1 else f"{self.cut_off:,} episodes"
         return (
-            f" {episodes} reached the pool's deadline and count as wrong: raise it, or measure again with a smaller "
+            f"{episodes} reached the pool's deadline and count as wrong: raise it, or measure again with a smaller "
             "`evaluate.concurrency`."
         )
 
@@ -78,27 +129,51 @@ def describe_outcome(job: str, recipe: Recipe, job_folder: JobFolder) -> JobOutc
     trained = [name for name in names if name.startswith(f"{job}@")]
     if not trained:
         return None
-    mine = [row for row in rows if row.orchestrator == trained[-1]]
     start = recipe.model.start or "base"
-    theirs = [row for row in rows if row.orchestrator == start]
-    common = {row.task_key for row in theirs}
-    paired = len(theirs) == len(mine) and all(row.task_key in common for row in mine)
-    gain = None
-    if paired:
-        difference = compare_paired(mine, theirs).difference
-        gain = (difference.mean, difference.low, difference.high)
     source = recipe.complete_evaluate().source
+    mine, theirs = ([row for row in rows if row.orchestrator == name] for name in (trained[-1], start))
+    tasks = load_plans(source, mine)
+    origins = {row.task_key: find_origin(row, source, tasks) for row in (*mine, *theirs)}
+
+    def measure(origin: Origin) -> Score | None:
+        return score_rows(
+            origin, *([row for row in part if origins[row.task_key] == origin] for part in (mine, theirs))
+        )
+
     return JobOutcome(
         orchestrator=trained[-1],
+        start=start,
         pool=recipe.pool,
-        solved=sum(row.correct for row in mine),
-        total=len(mine),
-        before=sum(row.correct for row in theirs) if paired else None,
-        gain=gain,
-        weakest=find_weakest(mine, load_plans(source, mine)),
-        own=source.startswith((SOURCE, "file:")),
+        own=measure("own"),
+        made=measure("made"),
+        generated=measure(""),
+        weakest=find_weakest(mine, tasks),
         cut_off=sum(row.outcome == "deadline" for row in (*mine, *theirs)),
     )
+
+
+def score_rows(origin: Origin, mine: Sequence[ResultRow], theirs: Sequence[ResultRow]) -> Score | None:
+    """The score on tasks of one origin, beside that of the model before where it did the same tasks."""
+    if not mine:
+        return None
+    common = {row.task_key for row in theirs}
+    solved = sum(row.correct for row in mine)
+    if len(theirs) != len(mine) or any(row.task_key not in common for row in mine):
+        return Score(WHOSE[origin], solved, len(mine))
+    difference = compare_paired(mine, theirs).difference
+    gain = (difference.mean, difference.low, difference.high)
+    return Score(WHOSE[origin], solved, len(mine), sum(row.correct for row in theirs), gain)
+
+
+def find_origin(row: ResultRow, source: str, tasks: Mapping[str, Task]) -> Origin:
+    """Who wrote a row's query. Older rows do not say it: the task that is there now does, and what is gone counts as
+    made in a pool's book, as a person's in a file of his own."""
+    if row.origin:
+        return row.origin
+    task = tasks.get(normalize_query(row.query))
+    if task is not None:
+        return task.origin
+    return "made" if source.startswith(SOURCE) else "own" if source.startswith("file:") else ""
 
 
 def load_plans(source: str, rows: Sequence[ResultRow]) -> dict[str, Task]:

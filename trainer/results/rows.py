@@ -11,7 +11,7 @@ import logging
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -42,7 +42,8 @@ class Slot(NamedTuple):
 class ResultRow(BaseModel):
     """The figures of one finished episode.
 
-    `condition` is one of trainer.tasks.task_conditions.CONDITIONS, or `without:WORKER[,WORKER]`.
+    `condition` is one of trainer.tasks.task_conditions.CONDITIONS, or `without:WORKER[,WORKER]`. `origin` is who wrote
+    the query: "made" by `tasks make`, "own" for a person; "" for generated ones, and in older results.
     `source` is "suite" for generated families and otherwise the name of the source. `episode` is the trace's id.
     `turns` counts turns, `turn_errors` those that could not be parsed. `depth` is the longest chain of steps that
     wait for each other, `width` the most steps that could run at once. `statuses` counts steps by status,
@@ -65,6 +66,7 @@ class ResultRow(BaseModel):
     index: int
     sample: int = 0
     query: str
+    origin: Literal["made", "own", ""] = ""
     episode: str
     correct: bool
     outcome: str

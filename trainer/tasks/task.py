@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Turn
@@ -10,6 +11,8 @@ from pool_registry.actions import JsonValue
 from pool_registry.pool import Pool
 from trainer.tasks.verifier import AnyVerifier
 
+# Who wrote a task's words: `tasks make`, or a person; "" where they are generated, or come from elsewhere.
+Origin: TypeAlias = Literal["made", "own", ""]
 CUSTOM = "custom"  # the split of tasks that were recognised from a query and have no index
 
 
@@ -24,6 +27,7 @@ class Task:
     verifier: AnyVerifier
     oracle_turn: Turn | None = None
     pool: Pool | None = None
+    origin: Origin = ""
 
     @property
     def expected(self) -> JsonValue:

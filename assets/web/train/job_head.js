@@ -62,7 +62,7 @@ export class JobHead {
     const best = state.checkpoints.find((checkpoint) => checkpoint.best) || state.checkpoints[0];
     if (best) {
       const run = el(
-        "a", { class: state.state === "done" ? "page-primary" : "page-button", href: runLink(best.name) }, icon(ACTIONS.play),
+        "a", { class: state.state === "done" && state.outcome?.verdict !== "worse" ? "page-primary" : "page-button", href: runLink(best.name) }, icon(ACTIONS.play),
         best.best ? "Run the best checkpoint" : "Run the newest checkpoint",
       );
       actions.append(run);
@@ -77,9 +77,13 @@ export class JobHead {
     const { outcome, id } = this.state;
     if (!outcome) return [];
     const about = new URLSearchParams({ orchestrator: outcome.orchestrator, pool: outcome.pool });
-    const links = [["Run", `/?${about}`], ["Compare", `/compare?tab=suite&job=${encodeURIComponent(id)}`], ["Serve", `/serve?${about}`], ["Publish", `/publish?${about}`]];
+    const before = new URLSearchParams({ orchestrator: outcome.start, pool: outcome.pool });
+    const first = outcome.verdict === "worse" ? [["Run the model before it", `/?${before}`]] : [];
+    const links = [...first, ["Run", `/?${about}`], ["Compare", `/compare?tab=suite&job=${encodeURIComponent(id)}`], ["Serve", `/serve?${about}`], ["Publish", `/publish?${about}`]];
     const buttons = links.map(([label, href]) => el("a.page-button", { href }, label));
-    return [el("div.train-job-outcome", { "data-testid": "outcome" }, el("p", {}, outcome.sentence), el("div.train-job-actions", {}, ...buttons))];
+    const text = el("p", {}, outcome.sentence);
+    if (outcome.lacks_own) text.append(" ", el("a.podium-link", { href: `/train?tasks=${encodeURIComponent(outcome.pool)}` }, "Add some"), " with the split test.");
+    return [el("div.train-job-outcome", { "data-testid": "outcome", "data-verdict": outcome.verdict }, text, el("div.train-job-actions", {}, ...buttons))];
   }
 
   /** Why it failed, or what it waits for. */

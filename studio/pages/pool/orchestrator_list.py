@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from orchestrator.checkpoints import READER
 from orchestrator.policies.labels import label_orchestrator
@@ -11,7 +12,7 @@ from studio.frame.document import PageDocument
 from studio.orchestrators.default import STARTER, suggest_orchestrators
 from studio.runtime import Runtime
 from trainer.errors import TrainerError
-from trainer.jobs.outcome import describe_outcome
+from trainer.jobs.outcome import Verdict, describe_outcome
 from trainer.jobs.queue import JobRow
 from trainer.recipe import Recipe
 
@@ -28,17 +29,18 @@ class OrchestratorLine(PageDocument):
 
 
 def list_orchestrators(runtime: Runtime, pool: Pool) -> list[OrchestratorLine]:
-    """List orchestrators: those trained on the pool first, then those that can plan for any pool."""
-    trained = []
-    for line in _list_trained(runtime, pool.name):
-        trained.append(line)
-        if len(trained) == MOST:
-            break
+    """List orchestrators: those trained on the pool first, then those that can plan for any pool, and last those that
+    training made worse."""
+    trained = list(islice(_list_trained(runtime, pool.name), MOST))
     general = [_describe_general(name, pool) for name in suggest_orchestrators(pool)]
-    return [*trained, *general]
+    return [
+        *(line for line, verdict in trained if verdict != "worse"),
+        *general,
+        *(line for line, verdict in trained if verdict == "worse"),
+    ]
 
 
-def _list_trained(runtime: Runtime, pool: str) -> Iterator[OrchestratorLine]:
+def _list_trained(runtime: Runtime, pool: str) -> Iterator[tuple[OrchestratorLine, Verdict]]:
     for row in runtime.jobs.all():
         recipe = _load_recipe(runtime, row) if row.state == "done" else None
         if recipe is None or recipe.pool != pool:
@@ -46,7 +48,8 @@ def _list_trained(runtime: Runtime, pool: str) -> Iterator[OrchestratorLine]:
         outcome = describe_outcome(row.id, recipe, runtime.jobs.folder(row.id))
         if outcome is not None:
             name = outcome.orchestrator
-            yield OrchestratorLine(name=name, label=label_orchestrator(name), about=outcome.sentence, job=row.id)
+            line = OrchestratorLine(name=name, label=label_orchestrator(name), about=outcome.sentence, job=row.id)
+            yield line, outcome.verdict
 
 
 def _load_recipe(runtime: Runtime, row: JobRow) -> Recipe | None:

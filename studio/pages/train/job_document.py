@@ -88,7 +88,14 @@ def build_outcome(row: JobRow, recipe: Recipe | None, job_folder: JobFolder) -> 
     outcome = describe_outcome(row.id, recipe, job_folder)
     if outcome is None:
         return None
-    return OutcomeSentence(sentence=outcome.sentence, orchestrator=outcome.orchestrator, pool=outcome.pool)
+    return OutcomeSentence(
+        sentence=outcome.sentence,
+        verdict=outcome.verdict,
+        lacks_own=outcome.lacks_own,
+        orchestrator=outcome.orchestrator,
+        start=outcome.start,
+        pool=outcome.pool,
+    )
 
 
 def list_job_phases(recipe: Recipe) -> list[JobPhase]:

@@ -12,6 +12,7 @@ from studio.frame.document import PageDocument
 from studio.pages.train.advice import Advice
 from studio.pages.train.curves import CurveColumns
 from studio.pages.train.preflight import LaunchGap
+from trainer.jobs.outcome import Verdict
 
 
 class JobLine(PageDocument):
@@ -123,10 +124,13 @@ class JobCheckpoint(PageDocument):
 
 
 class OutcomeSentence(PageDocument):
-    """What a job came to, and the checkpoint that it is about."""
+    """What a job came to, the checkpoint that it is about, and the model that this was trained from."""
 
     sentence: str
+    verdict: Verdict = Field(description="Whether it is better than its start; `open` where nothing shows that.")
+    lacks_own: bool = Field(description="Whether none of a person's own questions was measured, made tasks alone.")
     orchestrator: str
+    start: str
     pool: str
 
 

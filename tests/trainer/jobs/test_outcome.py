@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -33,20 +34,36 @@ def measure(tmp_path: Path):
     tasks = recipe.tasks.model_copy(update={"source": f"file:{file}"})
     recipe = recipe.model_copy(update={"pool": "shop", "tasks": tasks})
 
-    def run(solved: dict[str, set[int]], recipe=recipe, level: int = 0, outcome: str = "answered"):
+    def run(
+        solved: dict[str, set[int]],
+        recipe=recipe,
+        level: int = 0,
+        outcome: str = "answered",
+        own: Collection[int] = (),
+        source: str = "",
+    ):
         for name, right in solved.items():
-            append_solved(folder, name, right, level, outcome)
+            append_solved(folder, name, right, level, outcome, own)
+        if source:
+            recipe = recipe.model_copy(update={"tasks": recipe.tasks.model_copy(update={"source": source})})
         return describe_outcome(JOB, recipe, folder)
 
     return run
 
 
 def append_solved(
-    folder: JobFolder, orchestrator: str, right: set[int], level: int = 0, outcome: str = "answered"
+    folder: JobFolder,
+    orchestrator: str,
+    right: set[int],
+    level: int = 0,
+    outcome: str = "answered",
+    own: Collection[int] = (),
 ) -> None:
-    """Results on twenty tasks."""
+    """Results on twenty tasks; those of `own` are in a person's words, the others were made."""
     for index in range(20):
-        append_result(folder.results, _write_row(orchestrator, index, index in right, level, outcome))
+        row = _write_row(orchestrator, index, index in right, level, outcome)
+        origin = "own" if index in own else "made"
+        append_result(folder.results, row.model_copy(update={"origin": origin}) if own else row)
 
 
 def _write_row(orchestrator: str, index: int, correct: bool, level: int, outcome: str) -> ResultRow:
@@ -61,7 +78,7 @@ def _write_row(orchestrator: str, index: int, correct: bool, level: int, outcome
 def test_the_sentence_says_how_many_it_was_and_what_is_weakest(measure):
     outcome = measure({START: {0, 1, 2}, f"{JOB}@9": set(), f"{JOB}@27": {*range(10), 10, 11}})
     assert outcome is not None and (outcome.orchestrator, outcome.pool) == (f"{JOB}@27", "shop")
-    assert outcome.sentence.startswith("Solves 12 of 20 of your held-out tasks, was 3 (+45 points; 95 %: +")
+    assert outcome.sentence.startswith("Solves 12 of 20 of your own held-out questions, was 3 (+45 points; 95 %: +")
     assert outcome.sentence.endswith("Weakest: two-step questions that end with vat, 2 of 10.")
 
 
@@ -75,7 +92,7 @@ def test_episodes_that_reached_the_deadline_are_no_proof_of_what_was_learnt(meas
 
 def test_where_the_start_was_not_measured_on_the_same_tasks_nothing_is_said_of_it(measure):
     outcome = measure({f"{JOB}@27": set(range(20))})
-    assert outcome is not None and outcome.sentence == "Solves 20 of 20 of your held-out tasks."
+    assert outcome is not None and outcome.sentence == "Solves 20 of 20 of your own held-out questions."
 
 
 def test_generated_tasks_are_told_apart_by_level(measure):
@@ -89,3 +106,27 @@ def test_a_job_that_measured_no_checkpoint_of_its_own_has_no_sentence(measure):
 
 def test_a_recipe_that_only_evaluates_has_no_sentence(measure):
     assert measure({f"{JOB}@27": {1}}, load_recipe("own-pool").with_only("evaluate")) is None
+
+
+def test_made_tasks_alone_are_named_as_such_and_call_nothing_better(measure):
+    outcome = measure({START: {0, 1}, f"{JOB}@27": set(range(20))}, source="practice:shop")
+    assert outcome is not None and outcome.verdict == "open" and outcome.lacks_own
+    assert outcome.sentence.startswith(
+        "Solves 20 of 20 of the made practice tasks that were held out, was 2 (+90 points"
+    )
+    assert outcome.sentence.endswith("None of your own questions was measured.")
+
+
+def test_a_checkpoint_that_lost_on_a_persons_own_questions_is_worse_whatever_it_made_of_the_others(measure):
+    own = range(6)
+    outcome = measure({START: {0}, f"{JOB}@27": set(range(6, 20))}, source="practice:shop", own=own)
+    assert outcome is not None and outcome.verdict == "worse" and not outcome.lacks_own and outcome.start == START
+    assert outcome.sentence.startswith("Solves 0 of 6 of your own held-out questions, was 1 (-17 points; 95 %:")
+    assert ": worse than before. Solves 14 of 14 of the made practice tasks" in outcome.sentence
+
+
+def test_a_gain_on_own_questions_beyond_chance_is_better(measure):
+    outcome = measure({START: set(), f"{JOB}@27": set(range(10))}, source="practice:shop", own=range(10))
+    assert outcome is not None and outcome.verdict == "better"
+    small = measure({f"{JOB}@28": {0}}, source="practice:shop", own=range(10))
+    assert small is not None and small.verdict == "open", "1 more of 10 may be chance"

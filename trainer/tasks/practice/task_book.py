@@ -8,23 +8,19 @@ file and never made again. Removing the file forgets everything.
 from __future__ import annotations
 
 import fcntl
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
 from pool_registry.atomic_write import write_atomically
 from trainer.errors import UnusableTasks
-from trainer.tasks.sources.jsonl import TaskLine, read_task_line
+from trainer.tasks.sources.jsonl import TaskLine, compute_digest, compute_mark, is_made, read_task_line
 from trainer.tasks.suite import SPLITS
 from trainer.tasks.task import Task, normalize_query
-
-DIGEST = 12  # letters of a digest
 
 
 class BookRecord(BaseModel):
@@ -52,7 +48,7 @@ class BookLine:
     @property
     def is_made(self) -> bool:
         """Whether `tasks make` wrote the line and nobody has changed it since."""
-        return self.line is not None and self.line.made is not None and self.line.made == compute_mark(self.line)
+        return self.line is not None and is_made(self.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +121,13 @@ class TaskBook:
             own = [row for row in lines if not row.is_made]
             there = {row.line.made.partition("-")[0] for row in lines if row.line is not None and row.line.made}
             deleted = {digest for digest in record.made if digest not in there}
-            struck = {_digest(row.key) for row in read_lines("\n".join(record.struck), self.file.stem)}
+            struck = {compute_digest(row.key) for row in read_lines("\n".join(record.struck), self.file.stem)}
             edited = {row.line.made.partition("-")[0] for row in own if row.line is not None and row.line.made}
-            blocked = deleted | struck | edited | {_digest(row.key) for row in own if row.task}
+            blocked = deleted | struck | edited | {compute_digest(row.key) for row in own if row.task}
             marked = [line.model_copy(update={"made": compute_mark(line)}) for line in new]
-            kept = [line for line in marked if _digest(normalize_query(line.query)) not in blocked]
+            kept = [line for line in marked if compute_digest(normalize_query(line.query)) not in blocked]
             lines[:] = [*own, *(_to_book_line(line, self.file.stem) for line in kept)]
-            record.made = sorted(deleted | {_digest(normalize_query(line.query)) for line in kept})
+            record.made = sorted(deleted | {compute_digest(normalize_query(line.query)) for line in kept})
             return Merge(len(kept), len(own), len(marked) - len(kept))
 
     def _read_record(self) -> BookRecord:
@@ -161,16 +157,6 @@ class TaskBook:
 
     def _write_record(self, record: BookRecord) -> None:
         write_atomically(self._record_file, record.model_dump_json())
-
-
-def compute_mark(line: TaskLine) -> str:
-    """The mark of a made line: digests of its query and of its whole content."""
-    content = line.model_dump(mode="json", exclude={"made"}, exclude_none=True)
-    return f"{_digest(normalize_query(line.query))}-{_digest(json.dumps(content, sort_keys=True))}"
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode()).hexdigest()[:DIGEST]
 
 
 def count_splits(rows: Iterable[BookLine]) -> dict[str, int]:

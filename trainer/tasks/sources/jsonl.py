@@ -11,6 +11,7 @@ import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
@@ -47,6 +48,7 @@ MAX_LINE_BYTES = 200_000
 MAX_ROWS = 1_000_000  # of an iterable of another package
 MAX_QUERY_CHARS = 50_000
 TOLERANCE = 1e-6
+DIGEST = 12  # letters of a digest
 
 
 class _LineModel(BaseModel):
@@ -155,11 +157,27 @@ def read_task_line(raw: bytes, family: str, index: int) -> tuple[TaskLine | None
     line = None
     try:
         line = _parse_line(raw)
-        return line, make_task(line, family, index), []
+        return line, replace(make_task(line, family, index), origin="made" if is_made(line) else "own"), []
     except ValidationError as error:
         return None, None, [f"{key}: {what}" if key else what for key, what in field_problems(error)]
     except ValueError as error:
         return line, None, [str(error)]
+
+
+def is_made(line: TaskLine) -> bool:
+    """Whether `tasks make` wrote a line and nobody has changed it since."""
+    return line.made is not None and line.made == compute_mark(line)
+
+
+def compute_mark(line: TaskLine) -> str:
+    """The mark of a made line: digests of its query and of its whole content."""
+    content = line.model_dump(mode="json", exclude={"made"}, exclude_none=True)
+    return f"{compute_digest(normalize_query(line.query))}-{compute_digest(json.dumps(content, sort_keys=True))}"
+
+
+def compute_digest(text: str) -> str:
+    """A short name for a text."""
+    return sha256(text.encode()).hexdigest()[:DIGEST]
 
 
 def _parse_line(raw: bytes) -> TaskLine:

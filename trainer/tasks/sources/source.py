@@ -75,7 +75,8 @@ class SuiteSource:
 
 
 class TaskList:
-    """Tasks that all lie in memory; `seed` shuffles them."""
+    """Tasks that all lie in memory; `seed` shuffles them. Where not all are wanted a person's own come first: no made
+    one stands for what was asked for in a person's words."""
 
     def __init__(self, name: str, tasks: Sequence[Task]) -> None:
         self.name = name
@@ -89,6 +90,8 @@ class TaskList:
             sizes = ", ".join(f"{name} {len(tasks):,}" for name, tasks in self._tasks.items() if tasks)
             raise UnknownTask(f"{self.name} has no task in the split {split!r}; it has: {sizes or 'none at all'}")
         make_random(f"{seed}/{self.name}/{split}").shuffle(drawn)
+        if count < len(drawn):
+            drawn.sort(key=lambda task: task.origin == "made")
         return drawn[:count]
 
 
