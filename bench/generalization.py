@@ -1,7 +1,8 @@
 """What an orchestrator does on pools, worlds, words and questions that it has not learnt.
 
     python bench/generalization.py CHECKPOINT... [--tasks 100] [--cells seen renamed ...]
-                                   [--unbound] [--odd | --even] [--out bench/results/generalization.json]
+                                   [--unbound] [--odd | --even] [--without REPAIR ... | all]
+                                   [--out bench/results/generalization.json]
 
 Every cell is a set of tasks of the test split with the pools that they are run on:
     seen         the four families on the starter pool
@@ -54,6 +55,7 @@ from orchestrator.binding.bind_workers import BindingSettings
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import NoSink
 from orchestrator.engine.events import TaskRef
+from orchestrator.orchestrator_name import TurnOptions, add_options
 from orchestrator.policies.registry import orchestrator_factory
 from orchestrator.reader.refusal import is_refusal
 from pool_registry.calls.live_pool import live_pool
@@ -86,6 +88,7 @@ class Outcome:
     called: frozenset[str]
     seconds: float
     tokens: int
+    repairs: frozenset[str]
 
 
 def main() -> None:
@@ -96,6 +99,7 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--show", type=int, default=0, help="print so many wrong episodes of each cell")
     parser.add_argument("--unbound", action="store_true", help="leave checkpoints that learnt one pool as they are")
+    parser.add_argument("--without", nargs="+", default=(), help="repairs that are off; all: the model alone")
     half = parser.add_mutually_exclusive_group()
     half.add_argument("--odd", action="store_true", help="only the tasks at odd places")
     half.add_argument("--even", action="store_true", help="only the tasks at even places")
@@ -108,7 +112,8 @@ def main() -> None:
 def measure_cell(cell: str, options: argparse.Namespace) -> None:
     """A row for each checkpoint, printed and kept when it is there."""
     tasks = CELLS[cell](options.tasks)[1 if options.odd else 0 :: 2 if options.odd or options.even else 1]
-    for name in options.checkpoints:
+    for checkpoint in options.checkpoints:
+        name = add_options(checkpoint, TurnOptions(without=tuple(options.without)))
         outcomes = asyncio.run(run_cell(name, tasks, options))
         label = f"{name}, unbound" if options.unbound else name
         row = {"cell": cell, "checkpoint": label, **summarize_outcomes(outcomes)}
@@ -191,7 +196,8 @@ def judge(task: Task, episode: Episode, seconds: float) -> Outcome:
     same = Counter(step.worker for step in steps) == Counter(step.worker for step in reference)
     called = frozenset(run.step.worker for run in episode.steps.values())
     tokens = episode.usage.tokens_in + episode.usage.tokens_out
-    return Outcome(task, episode.graded.correct, readable, same, called, seconds, tokens)
+    repairs = frozenset(name for done in episode.rounds if done.turn is not None for name in done.turn.repairs)
+    return Outcome(task, episode.graded.correct, readable, same, called, seconds, tokens, repairs)
 
 
 def print_episode(task: Task, episode: Episode) -> None:

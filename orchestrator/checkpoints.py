@@ -100,6 +100,11 @@ class Checkpoint(StrictModel):
     metrics: dict[str, float] = {}
     files: dict[str, FileMark] = {}
 
+    @property
+    def is_reader(self) -> bool:
+        """Whether it reads the pool at hand (orchestrator/policies/reader.py)."""
+        return self.prompt == "reader"
+
 
 def find_checkpoint(name: str) -> tuple[Path, Checkpoint]:
     """The folder and manifest of a checkpoint: a starter's name, `JOB`, `JOB@STEP` or a folder. Options are ignored.

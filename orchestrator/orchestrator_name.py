@@ -11,23 +11,27 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 MAX_SAMPLES = 64
-_OPTION = re.compile(r"\+(?:samples=([1-9][0-9]?)|(recursive)|(un)?constrained)$")
+_OPTION = re.compile(r"\+(?:samples=([1-9][0-9]?)|(recursive)|without=([a-z_]+(?:,[a-z_]+)*)|(un)?constrained)$")
 
 
 @dataclass(frozen=True, slots=True)
 class TurnOptions:
     """How a language model's turns are written. `samples` plans are tried for a turn, of which one is taken
     (policies/voting.py). `constrained`: held to the grammar of the pool; None is the policy's own way. `recursive`:
-    its first answer is shown to it once more (policies/recursive.py)."""
+    its first answer is shown to it once more (policies/recursive.py). `without`: repairs of its turns that are off
+    (repairs/table.py)."""
 
     samples: int = 1
     constrained: bool | None = None
     recursive: bool = False
+    without: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         samples = f"+samples={self.samples}" if self.samples > 1 else ""
         constrained = {None: "", True: "+constrained", False: "+unconstrained"}[self.constrained]
-        return samples + constrained + ("+recursive" if self.recursive else "")
+        without = f"+without={','.join(self.without)}" if self.without else ""
+        recursive = "+recursive" if self.recursive else ""
+        return samples + constrained + without + recursive
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +65,10 @@ def split_options(text: str) -> tuple[str, TurnOptions]:
             options = replace(options, samples=min(int(match[1]), MAX_SAMPLES))
         elif match[2]:
             options = replace(options, recursive=True)
+        elif match[3]:
+            options = replace(options, without=tuple(match[3].split(",")))
         else:
-            options = replace(options, constrained=not match[3])
+            options = replace(options, constrained=not match[4])
     return name, options
 
 
@@ -71,4 +77,5 @@ def add_options(text: str, options: TurnOptions) -> str:
     name, old = split_options(text)
     samples = options.samples if options.samples > 1 else old.samples
     constrained = old.constrained if options.constrained is None else options.constrained
-    return f"{name}{TurnOptions(samples, constrained, options.recursive or old.recursive)}"
+    recursive, without = options.recursive or old.recursive, options.without or old.without
+    return f"{name}{TurnOptions(samples, constrained, recursive, without)}"

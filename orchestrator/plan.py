@@ -144,7 +144,8 @@ class Turn:
     pool.
     `note`: what of the request the model could not do. `vote`: how it was chosen among several. `draft`: an answer
     that did not end the episode, because a recursive orchestrator looks at it once more (policies/recursive.py).
-    `trial`: its steps try other words in place of calls that were rejected (reader/mend_calls.py).
+    `trial`: its steps try other words in place of calls that were rejected (repairs/mend_calls.py). `repairs`: the
+    names of those that changed it or had it written again (repairs/table.py).
     """
 
     steps: tuple[Step, ...] = ()
@@ -162,6 +163,7 @@ class Turn:
     out_of_depth: OutOfDepth | None = None
     draft: JsonValue = None
     trial: bool = False
+    repairs: tuple[str, ...] = ()
 
     @property
     def has_answer(self) -> bool:

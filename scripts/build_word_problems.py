@@ -22,7 +22,7 @@ import yaml
 
 from assets import asset
 from orchestrator.plan import Step
-from orchestrator.reader.unused_figures import list_unused_figures
+from orchestrator.repairs.unused_figures import list_unused_figures
 from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.workers.calculator import evaluate
 

@@ -17,6 +17,7 @@ from studio.cli import approvals, binding, credit, export, housekeeping, memory,
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
 from studio.cli.result import print_result
 from trainer.__main__ import tasks_app
+from trainer.cli.options import WithoutOption
 from trainer.cli.table_help import POLICY_NAMES, TableHelp
 
 app = typer.Typer(
@@ -83,6 +84,7 @@ def run(
         bool | None,
         typer.Option(help="Hold its turns to a grammar of the pool. Without: checkpoints are, agents are not."),
     ] = None,
+    without: WithoutOption = None,
     mode: Annotated[
         Literal["autonomous", "escalate", "review"] | None,
         typer.Option(help="When its plans wait for a person. Default: as the pool says."),
@@ -100,7 +102,8 @@ def run(
 
     with open_prepared_store(home) as store:
         stored = store.pools.latest(pool).pool
-        name = add_options(orchestrator or choose_default(stored), TurnOptions(samples, constrained))
+        options = TurnOptions(samples, constrained, without=tuple(without or ()))
+        name = add_options(orchestrator or choose_default(stored), options)
         document = asyncio.run(run_once(store, pool, name, query, mode))
         document = approvals.ask_until_over(store, document)
         if document["outcome"] == "waiting":

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.errors import OrchestratorError
+from orchestrator.orchestrator_name import TurnOptions, add_options
 from pool_registry.errors import PoolError
 from pool_registry.storage.data_folder import choose_home
 from trainer.cli import practice
 from trainer.cli.jobs import add_job_commands, start_job
-from trainer.cli.options import HomeOption, JsonOption, open_data_folder
+from trainer.cli.options import HomeOption, JsonOption, WithoutOption, open_data_folder
 from trainer.cli.table_help import FAMILY_NAMES, POLICY_NAMES, TASK_SOURCES, TableHelp
 from trainer.errors import InvalidRecipe, TrainerError, UnknownTask
 from trainer.recipe import load_recipe
@@ -123,6 +124,7 @@ def evaluate(
         bool,
         typer.Option(help="Call another pool's workers by their descriptions where a checkpoint learnt one pool."),
     ] = True,
+    without: WithoutOption = None,
     where: Annotated[
         str, typer.Option("--on", help="Of a RECIPE: where it runs, here or ray://HOST:PORT, a Ray cluster.")
     ] = "",
@@ -136,7 +138,7 @@ def evaluate(
     from trainer.cli.terminal_tables import evaluation_text, print_rich
 
     if recipe is not None:
-        evaluation = load_recipe(recipe).with_only("evaluate")
+        evaluation = load_recipe(recipe).with_only("evaluate").without_repairs(without or ())
         start_job(evaluation.with_place(where) if where else evaluation, detach=False, home=home)
         return
     if where:
@@ -147,7 +149,8 @@ def evaluate(
     chosen = load_source_tasks(source, family, level, split, tasks, seed)
     if not chosen:
         chosen = load_family_tasks(family or "", level, split, tasks)
-    options = EvaluationOptions(orchestrator, pool, condition, concurrency, samples, seed, binding)
+    named = add_options(orchestrator, TurnOptions(without=tuple(without or ())))
+    options = EvaluationOptions(named, pool, condition, concurrency, samples, seed, binding)
     result = asyncio.run(run_evaluation(options, chosen, home))
     if as_json:
         typer.echo(result.model_dump_json(indent=1))

@@ -6,7 +6,7 @@ recipe_sections.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from assets import asset
+from orchestrator.repairs.table import in_table_order, leave_out
 from pool_registry.kinds import PLAIN_WORDS
 from pool_registry.worker import NAME_PATTERN
 from trainer.errors import InvalidRecipe
@@ -221,6 +222,16 @@ class Recipe(RecipeSection):
             return self.model_copy(update={"where": str(parse_place(where))})
         except ValueError as error:
             raise InvalidRecipe([("where", str(error))]) from error
+
+    def without_repairs(self, names: Sequence[str]) -> Recipe:
+        """Return this recipe with these repairs switched off where it evaluates. Raises UnknownOrchestrator for a name
+        that is none, InvalidRecipe where it evaluates nothing."""
+        if not names:
+            return self
+        if self.evaluate is None:
+            raise InvalidRecipe([("evaluate", "this recipe evaluates nothing: there are no repairs to leave out")])
+        evaluate = self.evaluate.model_copy(update={"repairs": in_table_order(leave_out(names))})
+        return self.model_copy(update={"evaluate": evaluate})
 
     def with_only(self, stage: str) -> Recipe:
         """Return this recipe with one of its stages. Raises InvalidRecipe when it has no such stage."""

@@ -8,11 +8,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from orchestrator.checkpoints import find_checkpoint
+from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import MAX_SAMPLES
 from orchestrator.prompt import PromptStyle
+from orchestrator.repairs.table import ALL, EVERY_REPAIR, in_table_order, leave_out
 from pool_registry.worker import NAME_PATTERN
 from trainer.job_place import HERE, UnpaidPlaceText
 from trainer.tasks.pool_settings import PoolSettings
@@ -374,6 +384,12 @@ class EvaluateSettings(RecipeSection):
     constrained: bool = Field(
         default=True, description="Off: the turns of checkpoints are not held to a grammar of the pool."
     )
+    repairs: tuple[str, ...] = Field(
+        default=(ALL,),
+        max_length=64,
+        description="The repairs of a reader's turns that are on: all, or their names (docs/readers.md). None of them: "
+        "the model alone.",
+    )
     temperature: float | None = Field(
         default=None, ge=0, le=2, description="Of a model's turns. Empty: 0 (greedy) for one sample, 1 for several."
     )
@@ -396,6 +412,22 @@ class EvaluateSettings(RecipeSection):
         description="Whether a checkpoint that learnt one pool calls another's workers by their descriptions. Without, "
         "it calls them by the names that it learnt.",
     )
+
+    @field_validator("repairs")
+    @classmethod
+    def _check_repairs(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            leave_out(names)
+        except UnknownOrchestrator as error:
+            raise ValueError(str(error)) from error
+        return names
+
+    @property
+    def without(self) -> tuple[str, ...]:
+        """The repairs that are off, as an orchestrator's name has them."""
+        if not self.repairs:
+            return (ALL,)
+        return () if ALL in self.repairs else in_table_order(EVERY_REPAIR.difference(self.repairs))
 
     @property
     def episodes(self) -> int:

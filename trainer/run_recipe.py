@@ -14,7 +14,7 @@ from orchestrator.checkpoints import complete_steps, read_checkpoint
 from orchestrator.engine.episode_loop import NoSink
 from orchestrator.engine.gc_settings import expect_many_episodes
 from orchestrator.orchestrator_name import TurnOptions, add_options
-from orchestrator.policies.registry import draws_plans
+from orchestrator.policies.registry import draws_plans, is_reader
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.language_models.model_files import TINY
@@ -199,8 +199,9 @@ def choose_orchestrators(settings: EvaluateSettings, model: ModelSettings, job_f
     names = list_orchestrators(settings, model, job_folder)
     constrained = None if settings.constrained else False
     options = [TurnOptions(samples, constrained) for samples in dict.fromkeys(settings.turn_samples)]
+    repairs = TurnOptions(without=settings.without)
     return [
-        choice
+        add_options(choice, repairs) if settings.without and is_reader(name) else choice
         for name in names
         for choice in ([add_options(name, option) for option in options] if draws_plans(name) else [name])
     ]

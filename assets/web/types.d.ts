@@ -1632,6 +1632,8 @@ export interface TurnDetail {
   shown: ShownWorkersDetail | null;
   recalled: RecalledLessons | null;
   vote: VoteDetail | null;
+  /** What code changed in what the model wrote, or had it write again. */
+  repairs: string[];
   latency_s: number | null;
   context: ContextBudget | null;
 }

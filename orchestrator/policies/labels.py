@@ -7,6 +7,7 @@ from pathlib import Path
 from orchestrator.checkpoints import read_job_name
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, split_options
 from orchestrator.policies.registry import find_policy
+from orchestrator.repairs.table import ALL
 
 STARTER_LABELS = {
     "base": "Tiny, before training",
@@ -45,4 +46,6 @@ def _label_checkpoint(name: str) -> str:
 def _describe_options(options: TurnOptions) -> list[str]:
     samples = [f"{options.samples} plans a turn"] if options.samples > 1 else []
     grammar = {None: [], True: ["constrained"], False: ["unconstrained"]}[options.constrained]
-    return [*samples, *grammar, *(["recursive"] if options.recursive else [])]
+    recursive = ["recursive"] if options.recursive else []
+    repairs = ["the model alone" if name == ALL else f"without {name.replace('_', ' ')}" for name in options.without]
+    return [*samples, *grammar, *repairs, *recursive]

@@ -173,7 +173,7 @@ def checkpoint_policy(
     """A trained checkpoint as the orchestrator. Raises UnknownOrchestrator when no checkpoint has this name."""
     folder, checkpoint = open_checkpoint(name)
     model = LiveWorker(spec := checkpoint_worker(folder, checkpoint), open_worker(spec))
-    if checkpoint.prompt == "reader":
+    if checkpoint.is_reader:
         write = ask_model(model, checkpoint.turn_tokens)
         gauge = find_gauge(folder, lambda query: measure_likeness(query, list(pool.workers.values())))
         return ReaderPolicy(name, pool, write, draw, gauge=gauge, hints=checkpoint.hints)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orchestrator.binding.bind_workers import BY_DESCRIPTION, Binding, BindingSettings
+from orchestrator.checkpoints import find_checkpoint
 from orchestrator.dialects import find_dialect
 from orchestrator.engine.episode_loop import AGENT_WITH_TOOLS, Orchestrator
 from orchestrator.errors import UnknownOrchestrator
@@ -33,6 +34,7 @@ from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.policies.recursive import RecursivePolicy
 from orchestrator.policies.router import RouterPolicy
 from orchestrator.policies.voting import VotingPolicy
+from orchestrator.repairs.table import leave_out
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.extension_table import ExtensionTable
 from pool_registry.language_models.completion import Draw
@@ -219,6 +221,11 @@ def draws_plans(name: str) -> bool:
     return policy is None or policy.name == "model"
 
 
+def is_reader(name: str) -> bool:
+    """Whether an orchestrator is a checkpoint that reads the pool at hand. Raises UnknownOrchestrator."""
+    return find_policy(name) is None and find_checkpoint(name)[1].is_reader
+
+
 def needs_reference(name: str) -> bool:
     """Whether an orchestrator runs only tasks that bring a plan of their own."""
     policy = find_policy(name)
@@ -289,8 +296,18 @@ def set_options(orchestrator: Orchestrator, pool: LivePool, options: TurnOptions
     if options.constrained is not None:
         orchestrator.constrained = options.constrained
         orchestrator.name += str(TurnOptions(constrained=options.constrained))
+    if options.without:
+        _switch_off(orchestrator, options.without)
     chosen = VotingPolicy(orchestrator, pool, options.samples) if options.samples > 1 else orchestrator
     return RecursivePolicy(chosen) if options.recursive else chosen
+
+
+def _switch_off(orchestrator: ModelPolicy | ReaderPolicy, without: tuple[str, ...]) -> None:
+    """Leave these repairs of a reader out. Raises UnknownOrchestrator where there is nothing to leave out."""
+    if not isinstance(orchestrator, ReaderPolicy):
+        raise UnknownOrchestrator(f"{orchestrator.name} is no reader: nothing repairs its turns; leave out +without")
+    orchestrator.repairs = leave_out(without)
+    orchestrator.name += str(TurnOptions(without=without))
 
 
 def _open_checkpoint(

@@ -11,7 +11,7 @@ from orchestrator.engine.episode import Episode, Round, StepRun
 @dataclass(frozen=True, slots=True)
 class StepCounts:
     """`steps` are those whose result counts, `failed` those of them that failed, `tries` all others: calls with other
-    words (reader/mend_calls.py) that nothing was taken from, and failed calls that a later one took the place of."""
+    words (repairs/mend_calls.py) that nothing was taken from, and failed calls that a later one took the place of."""
 
     steps: int
     failed: int

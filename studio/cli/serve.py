@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from orchestrator.orchestrator_name import TurnOptions, add_options
 from pool_registry.errors import PoolError
 from studio.access.roles import UserRole
 from studio.cli.options import HomeOption, open_prepared_store
+from trainer.cli.options import WithoutOption
 from trainer.cli.table_help import POLICY_NAMES
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ def serve(
         Literal["escalate", "review"] | None,
         typer.Option(help="When plans wait for a person, where the pool is less strict."),
     ] = None,
+    without: WithoutOption = None,
     pools: Annotated[
         bool, typer.Option("--pools", help="Let clients with a token read and change pools at /v1/pools.")
     ] = False,
@@ -64,6 +67,7 @@ def serve(
         limits = RequestLimits(max_total_tokens=max_total_tokens, max_cost=max_cost, deadline_s=deadline)
     except ValidationError as error:
         raise PoolError("--max-cost and --deadline must be above 0") from error
+    orchestrator = add_options(orchestrator, TurnOptions(without=tuple(without or ())))
     model = ServedModel(pool, orchestrator, name, limits, at_once, mode)
     if mcp:
         serve_stdio(model, home)

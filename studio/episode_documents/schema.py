@@ -382,6 +382,7 @@ class TurnDetail(TurnHead):
     shown: ShownWorkersDetail | None
     recalled: RecalledLessons | None
     vote: VoteDetail | None
+    repairs: list[str] = Field(description="What code changed in what the model wrote, or had it write again.")
     latency_s: float | None
     context: ContextBudget | None
 

@@ -13,6 +13,7 @@ import typer
 
 from orchestrator.engine.gc_settings import expect_many_episodes
 from orchestrator.engine.process_identity import this_process
+from orchestrator.orchestrator_name import add_options, split_options
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.errors import StorageError
@@ -96,10 +97,12 @@ def _create_app(store: Store, model: ServedModel, options: ServeOptions) -> Fast
 
 
 def _choose_orchestrator(store: Store, model: ServedModel) -> ServedModel:
-    """The model with an orchestrator, where none was named."""
-    if model.orchestrator:
+    """The model with an orchestrator, where none was named; options stay."""
+    name, options = split_options(model.orchestrator)
+    if name:
         return model
-    return replace(model, orchestrator=choose_default(store.pools.latest(model.pool).pool))
+    default = choose_default(store.pools.latest(model.pool).pool)
+    return replace(model, orchestrator=add_options(default, options))
 
 
 async def _check_model(store: Store, model: ServedModel) -> None:

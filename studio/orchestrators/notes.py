@@ -30,7 +30,7 @@ def _describe_hashes(checkpoint: Checkpoint) -> str:
 def _describe_checkpoint(checkpoint: Checkpoint, pool: Pool) -> str:
     if checkpoint.stage == "base":
         return "This model has not been trained: it repeats texts and writes no plans, so expect PARSE_ERR turns."
-    if checkpoint.prompt == "reader":
+    if checkpoint.is_reader:
         return "It reads any pool: it says what each step needs and binds that to the worker that serves it best."
     return f"{_describe_pool_difference(checkpoint, pool)} {_describe_prompt(checkpoint)}".strip()
 
@@ -78,7 +78,7 @@ def memory_note(name: str, pool: Pool) -> str:
         return "This pool's failure memory does not reach it: only a language model that orchestrates reads lessons."
     if checkpoint.prompt == "query":
         return "This pool's failure memory does not reach it: it was trained on the bare query."
-    if checkpoint.prompt == "reader":
+    if checkpoint.is_reader:
         return "This pool's failure memory does not reach it: it reads a listing of the pool and the query."
     return "Lessons of this pool's similar failures are put before the query (Pool page, Memory)."
 

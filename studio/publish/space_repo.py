@@ -146,7 +146,7 @@ def _encoder_entries(weights: Weights | None) -> Iterator[Entry]:
 def _binds_by_meaning(weights: Weights | None) -> bool:
     """Whether the orchestrator is a reader and the sentence model is installed here: without it, its needs are bound
     by shared words, here and in the Space."""
-    return weights is not None and weights.checkpoint.prompt == "reader" and find_weights() is not None
+    return weights is not None and weights.checkpoint.is_reader and find_weights() is not None
 
 
 def _modules(portable: Travellers, with_model: bool) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainer.cli.options import HomeOption, JsonOption, open_data_folder, open_jobs
+from trainer.cli.options import HomeOption, JsonOption, WithoutOption, open_data_folder, open_jobs
 from trainer.errors import UnusableTasks
 from trainer.recipe import list_presets, load_recipe
 
@@ -61,6 +61,7 @@ def train(
     yes: Annotated[
         bool, typer.Option("--yes", help="Agree to what a rented machine costs without being asked.")
     ] = False,
+    without: WithoutOption = None,
     detach: Detach = False,
     home: HomeOption = None,
 ) -> None:
@@ -72,6 +73,7 @@ def train(
         chosen = _make_pool_recipe(pool, home)
     elif pool:
         chosen = fit_recipe_to_pool(chosen, pool)
+    chosen = chosen.without_repairs(without or ())
     start_job(chosen.with_place(where) if where else chosen, detach, home, yes)
 
 

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 HomeOption = Annotated[
     str | None, typer.Option("--home", help="Data folder. Default: PODIUM_HOME, or the platform's user data folder.")
 ]
+WithoutOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without", help="A repair of a reader's turns that is off, or all: the model alone. May be repeated."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
 
 

@@ -17,6 +17,11 @@ from pool_registry.language_models.completion import Completion, Draw, Grammar, 
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.grpo.token_writer import TokenWriter
 
+# The others would have the model write what is no part of its one sequence of tokens.
+REPAIRS_IN_TRAINING = frozenset(
+    {"doubted_refusals", "named_operations", "copied_examples", "repeated_outputs", "substitutes"}
+)
+
 
 class LearningReader:
     """The orchestrator of one episode."""
@@ -25,7 +30,9 @@ class LearningReader:
         self.name = name
         self.writer = writer
         self._chat = chat
-        self._reader = ReaderPolicy(name, pool, self._write, constrained=False, revises=False, hints=hints)
+        self._reader = ReaderPolicy(
+            name, pool, self._write, constrained=False, repairs=REPAIRS_IN_TRAINING, hints=hints, other_plans=0
+        )
         self._needs_end: int | None = None  # where the needs end in the completion, once they are written
 
     async def turn(self, episode: Episode) -> Turn:

@@ -112,6 +112,7 @@ function turnParts(detail) {
   const parts = [head(`Round ${detail.round} · the orchestrator's turn`, { ...detail, kind: "", role: "recursion" }, facts)];
   if (detail.error) parts.push(problem(detail.status, detail.error));
   const written = detail.text ? block(pretty(detail.text), "turn") : el("p.run-inspector-about", {}, "Nothing was written.");
+  if (detail.repairs.length) parts.push(section("Mended by code", [repairList(detail.repairs)]));
   if (detail.vote) parts.push(section("How the vote went", voteParts(detail.vote, detail)));
   parts.push(section("What it wrote", [written]));
   if (detail.shown) parts.push(section("Which workers it saw", [workersInPrompt(detail.shown)]));
@@ -183,6 +184,12 @@ function voteParts(vote, turn) {
   if (vote.unvoted.length) parts.push(voteBars("Answers of plans without a vote", vote.unvoted, vote.plans));
   parts.push(el("p.run-inspector-about", { "data-testid": "vote-cost" }, describeVoteCost(vote, turn)));
   return parts;
+}
+
+/** What code changed in what the model wrote. @param {string[]} repairs */
+function repairList(repairs) {
+  const items = repairs.map((label) => el("li", {}, label[0].toUpperCase() + label.slice(1)));
+  return el("ul.run-inspector-repairs", { "data-testid": "repairs" }, ...items);
 }
 
 /** @param {import("../types").VoteDetail} vote */

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from orchestrator.plan import Step
-from orchestrator.reader.unused_figures import list_unused_figures
+from orchestrator.repairs.unused_figures import list_unused_figures
 from pool_registry.workers.calculator import evaluate
 from scripts.build_word_problems import is_usable, join_steps, read_gsm8k, read_svamp
 from trainer.tasks.everyday.everyday_data import load_problems

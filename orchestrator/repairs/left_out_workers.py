@@ -17,9 +17,9 @@ from orchestrator.plan import Step, Turn
 from orchestrator.reader.bind_needs import LISTED
 from orchestrator.reader.cards import describe_whole, format_listed
 from orchestrator.reader.fill import BoundNeed
-from orchestrator.reader.mend_calls import may_be_tried
-from orchestrator.reader.named_workers import list_named
 from orchestrator.reader.needs import Need
+from orchestrator.repairs.mend_calls import may_be_tried
+from orchestrator.repairs.named_workers import list_named
 from orchestrator.retrieval.choose_workers import content_words
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LiveWorker

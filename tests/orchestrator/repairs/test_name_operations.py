@@ -10,7 +10,9 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.reader.bind_needs import list_candidates
-from orchestrator.reader.name_operations import (
+from orchestrator.reader.needs import Need
+from orchestrator.reader.refusal import refuse
+from orchestrator.repairs.name_operations import (
     OPERATIONS,
     SUMS,
     asks_for_sum,
@@ -20,8 +22,6 @@ from orchestrator.reader.name_operations import (
     list_servers,
     write_choices,
 )
-from orchestrator.reader.needs import Need
-from orchestrator.reader.refusal import refuse
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.language_models.completion import Completion
 from pool_registry.pool import Pool

@@ -11,8 +11,8 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.plan import Step
 from orchestrator.policies.reader import ReaderPolicy
-from orchestrator.reader.left_out_workers import list_left_out
 from orchestrator.reader.needs import parse_needs
+from orchestrator.repairs.left_out_workers import list_left_out
 from pool_registry.actions import Usage
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.imports.functions import list_functions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.reader.named_workers import list_named
+from orchestrator.repairs.named_workers import list_named
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import starter_pool
 

@@ -46,7 +46,8 @@ def put_in_figure(query: str, turn: Turn) -> Turn:
     step = turn.steps[place]
     changed = replace(step, arguments={**step.arguments, name: value})
     text = f"{turn.text}\n\nStep {step.id} takes {value} of the query for its second {step.arguments[name]}."
-    return replace(turn, steps=(*turn.steps[:place], changed, *turn.steps[place + 1 :]), text=text)
+    steps = (*turn.steps[:place], changed, *turn.steps[place + 1 :])
+    return replace(turn, steps=steps, text=text, repairs=(*turn.repairs, "repeated_outputs"))
 
 
 def _find_repeated(step: Step) -> str:

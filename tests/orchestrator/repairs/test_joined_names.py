@@ -14,7 +14,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.plan import Step
 from orchestrator.policies.reader import OTHER_PLANS, ReaderPolicy
-from orchestrator.reader.joined_names import list_card_words, list_left_out_names
+from orchestrator.repairs.joined_names import list_card_words, list_left_out_names
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.imports.functions import list_functions
 from pool_registry.language_models.completion import Completion

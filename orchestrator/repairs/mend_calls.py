@@ -23,8 +23,8 @@ from orchestrator.engine.episode import StepRun
 from orchestrator.plan import Step, escape
 from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, rank_workers
 from orchestrator.reader.cards import describe_whole, quote_example
-from orchestrator.reader.named_workers import has_content, list_named
 from orchestrator.reader.needs import Need
+from orchestrator.repairs.named_workers import has_content, list_named
 from orchestrator.retrieval.choose_workers import content_words
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LivePool, LiveWorker

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from orchestrator.plan import Step
 from orchestrator.reader.cards import describe_whole
-from orchestrator.reader.named_workers import has_content
+from orchestrator.repairs.named_workers import has_content
 from orchestrator.retrieval.choose_workers import content_words
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LiveWorker

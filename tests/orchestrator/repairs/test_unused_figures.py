@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.plan import Step, Turn
-from orchestrator.reader.unused_figures import list_unused_figures, put_in_figure
+from orchestrator.repairs.unused_figures import list_unused_figures, put_in_figure
 from trainer.tasks.registry import open_source
 
 

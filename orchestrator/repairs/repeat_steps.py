@@ -15,9 +15,9 @@ from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.plan import Step, Turn, renumber_quotes, renumber_step
 from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates
 from orchestrator.reader.fill import BoundNeed
-from orchestrator.reader.mend_calls import choose_mended, plan_trials
 from orchestrator.reader.needs import Need
 from orchestrator.reader.refusal import refuse
+from orchestrator.repairs.mend_calls import choose_mended, plan_trials
 from pool_registry.actions import Status, as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 
@@ -66,7 +66,7 @@ class Revision:
         waiting = [item.runs[-1].step for place, item in enumerate(self.needs, start=1) if place in self.repeated]
         ids = {**self.mended, **{step.id: first_id + k for k, step in enumerate(waiting)}}
         steps = tuple(renumber_step(step, ids) for step in waiting)
-        return Turn(steps, renumber_quotes(self.last.answer, ids))
+        return Turn(steps, renumber_quotes(self.last.answer, ids), repairs=("other_words",))
 
     def end(self) -> Turn | None:
         """The turn that ends the episode where a need has no worker left; None where every one has."""
@@ -135,7 +135,8 @@ def try_other_words(episode: Episode, pool: LivePool) -> Turn | None:
     places = ", ".join(str(run.step.id) for run in rejected)
     ids = {step.id: episode.next_step_id + k for k, step in enumerate(steps)}
     text = f"Other words are tried for step {places}."
-    return Turn(tuple(renumber_step(step, ids) for step in steps), text=text, trial=True)
+    renumbered = tuple(renumber_step(step, ids) for step in steps)
+    return Turn(renumbered, text=text, trial=True, repairs=("other_words",))
 
 
 def take_over_mended(turn: Turn, episode: Episode) -> Turn:
@@ -231,9 +232,10 @@ def _is_failed(run: StepRun) -> bool:
     return run.observation is None or not run.observation.ok
 
 
-def substitute_workers(episode: Episode, pool: LivePool) -> Turn:
+def substitute_workers(episode: Episode, pool: LivePool, may_substitute: bool = True) -> Turn:
     """The failed steps of an episode's last plan again, each with the next best worker that takes its arguments, and
-    every step that depends on one. An error turn where no other worker is left. Blocks: call it from a thread."""
+    every step that depends on one. An error turn where no other worker is left, or none may be asked. Blocks: call it
+    from a thread."""
     last = next((done for done in reversed(episode.rounds) if done.turn is not None), None)
     if last is None or last.turn is None or not last.steps:
         return Turn(error="the reader has no second plan for a turn that could not be read", failed=True)
@@ -241,7 +243,7 @@ def substitute_workers(episode: Episode, pool: LivePool) -> Turn:
     for run in (last.steps[place] for place in _list_repeated(last.steps)):
         step = run.step
         if _is_failed(run) and not _is_unreached(run):
-            other = _choose_substitute(step, pool, _list_tried(episode, step))
+            other = _choose_substitute(step, pool, _list_tried(episode, step)) if may_substitute else None
             if other is None:
                 return explain_failure(run)
             step = replace(step, worker=other, problem=None)
@@ -250,7 +252,7 @@ def substitute_workers(episode: Episode, pool: LivePool) -> Turn:
         return Turn(error="nothing is left to try", failed=True)
     ids = {old: episode.next_step_id + place for place, old in enumerate(repeated)}
     steps = tuple(renumber_step(step, ids) for step in repeated.values())
-    return Turn(steps, renumber_quotes(last.turn.answer, ids))
+    return Turn(steps, renumber_quotes(last.turn.answer, ids), repairs=("substitutes",))
 
 
 def explain_failure(run: StepRun) -> Turn:

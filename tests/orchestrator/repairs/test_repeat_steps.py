@@ -10,9 +10,10 @@ import pytest
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.reader import ReaderPolicy
-from orchestrator.reader import bind_needs, repeat_steps
+from orchestrator.reader import bind_needs
 from orchestrator.reader.fill import BoundNeed
 from orchestrator.reader.refusal import REFUSAL, is_refusal, refuse
+from orchestrator.repairs import repeat_steps
 from orchestrator.retrieval import sentence_vectors
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.language_models.completion import Completion, Message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.plan import Step, Turn
-from orchestrator.reader.idle_steps import has_idle_step
+from orchestrator.repairs.idle_steps import has_idle_step
 from trainer.tasks.registry import open_source
 
 PRICE = Step(1, "price", {"film": "Low Tide"})

@@ -12,8 +12,8 @@ import pytest
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.reader import ReaderPolicy
-from orchestrator.reader import mend_calls
-from orchestrator.reader.mend_calls import list_named_in_error, list_values
+from orchestrator.repairs import mend_calls
+from orchestrator.repairs.mend_calls import list_named_in_error, list_values
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.imports.functions import list_functions
 from pool_registry.language_models.completion import Completion
