@@ -5,6 +5,7 @@ The content is written beside its place under a hidden name of this process and 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import threading
@@ -66,6 +67,16 @@ def make_once(folder: Path, make: Callable[[Path], None]) -> Path:
         if not folder.exists():  # otherwise another process was faster
             raise
     return folder
+
+
+@contextmanager
+def lock_file(path: Path) -> Iterator[None]:
+    """Hold a lock that no other thread or process holds, for files that are read, changed and written. `path` is made,
+    and stays: who waits for the lock has it open."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def flush_to_disk(path: Path) -> None:

@@ -118,6 +118,14 @@ class Pool(FrozenModel):
         return pool
 
 
+def rename_pool(pool: Pool, name: str) -> Pool:
+    """Return `pool` under another name. Raises InvalidPool when that is no name."""
+    try:
+        return Pool.model_validate({**pool.model_dump(), "name": name})
+    except ValidationError as error:
+        raise InvalidPool(field_problems(error)) from error
+
+
 def check_pool(pool: Pool) -> None:
     """Raise InvalidPool with every problem: names used twice, unknown kinds, wrong configurations, keys that are
     written out, fallbacks."""

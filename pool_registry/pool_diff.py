@@ -51,6 +51,11 @@ def summary(changes: Sequence[Change]) -> str:
     return ", ".join(parts) or "no change"
 
 
+def diff_workers(before: WorkerSpec, after: WorkerSpec) -> tuple[Change, ...]:
+    """List every field in which two states of a worker differ."""
+    return tuple(_field_changes(after.name, "", before.model_dump(mode="json"), after.model_dump(mode="json")))
+
+
 def _pool_changes(before: Pool, after: Pool) -> Iterator[Change]:
     old, new = (pool.model_dump(mode="json", exclude={"workers"}) for pool in (before, after))
     yield from _field_changes("", "", old, new)
@@ -68,7 +73,7 @@ def _worker_changes(before: Pool, after: Pool) -> Iterator[Change]:
         if earlier is None:
             yield Change("added", name, "", after=spec.model_dump(mode="json"))
         else:
-            yield from _field_changes(name, "", earlier.model_dump(mode="json"), spec.model_dump(mode="json"))
+            yield from diff_workers(earlier, spec)
     # The order counts for workers of both sides alone: adding or removing one is no other order.
     kept = [renamed.get(name, name) for name in new if renamed.get(name, name) in old]
     names_before = [name for name in old if name in kept]

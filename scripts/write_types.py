@@ -76,6 +76,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     compare.SuiteDocument,
     compare.TaskPage,
     pool.BindingDocument,
+    pool.ConflictDocument,
     pool.GalleryDocument,
     pool.MemoryDocument,
     pool.ObservationDocument,

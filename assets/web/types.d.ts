@@ -186,6 +186,20 @@ export interface ComparisonPatch {
   nodes: StepState[];
 }
 
+/** Why an edit was refused: another of the same was saved first. Sent again with `based_on`, it replaces that. */
+export interface ConflictDocument {
+  based_on: string;
+  lines: ConflictLine[];
+}
+
+/** One thing that two edits say differently, as text; None where it is not there. `worker` is empty for the pool itself, `field` for a worker as a whole. */
+export interface ConflictLine {
+  worker: string;
+  field: string;
+  theirs: string | null;
+  yours: string | null;
+}
+
 /** What filled the prompt of a call or a turn, in tokens, about. */
 export interface ContextBudget {
   slices: ContextSlice[];
@@ -282,6 +296,8 @@ export interface DescriptionProposal {
   note: string;
   sampled: number;
   recorded: number;
+  /** The hash of the pool that was measured, for the edit that takes the proposal. */
+  based_on: string;
 }
 
 /** One step of a diff: what differs, its number on both sides, its slot, and sentences about it. */
@@ -983,6 +999,10 @@ export interface PoolDocument {
   version: number;
   current: number;
   hash: string;
+  /** The whole hash: an edit names with it what the person saw. */
+  based_on: string;
+  /** The same of the newest version. */
+  current_hash: string;
   limits: Limits;
   mode: DeploymentMode;
   workers: WorkerCard[];
@@ -1514,6 +1534,8 @@ export interface TaskRow {
   workers: string[];
   origin: string;
   fields: Record<string, any>;
+  /** The digest of its line: an edit names with it what the person saw. */
+  based_on: string;
 }
 
 /** Tasks as a page lists them: `rows` are some of the `total` that fit what a person looks for. `counts` by split, empty where a source makes as many as one wants. `pool` is the pool whose own tasks these are, "" for another source. `verifiers` says how each kind that occurs grades. */

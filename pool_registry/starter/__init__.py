@@ -23,8 +23,10 @@ EARLIER = {"216586125135b5e423d13a2c95b996bf128aec61cf02a8ea82e845a4b57338a3"}
 
 def seed_starter(pools: PoolStore) -> None:
     """Save the starter pool when there is none, or when that of an earlier version is unchanged."""
-    if "starter" not in pools.names() or pools.latest("starter").pool.hash in EARLIER:
+    if "starter" not in pools.names():
         pools.save(starter_pool())
+    elif pools.latest("starter").pool.hash in EARLIER:
+        pools.edit("starter", lambda pool: starter_pool() if pool.hash in EARLIER else pool)
 
 
 @cache

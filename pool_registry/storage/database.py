@@ -65,13 +65,15 @@ def _set_pragmas(connection: Any, _record: object) -> None:
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Session]:
-    """Open a session that commits at its end. On SQLite it takes the write lock first, so that a read
-    followed by a write never loses an update; it waits `WRITE_DEADLINE_S` for other writers."""
+def writing(engine: Engine, *tables: str) -> Iterator[Session]:
+    """Open a session that commits at its end. What it reads of `tables` nobody else changes before that: on SQLite it
+    takes the write lock first and waits `WRITE_DEADLINE_S` for other writers, on PostgreSQL it locks the tables."""
     with Session(engine, expire_on_commit=False) as session:
         if engine.dialect.name == "sqlite":
             connection = session.connection()
             retry_while_locked(lambda: connection.exec_driver_sql("BEGIN IMMEDIATE"), WRITE_DEADLINE_S)
+        elif tables and engine.dialect.name == "postgresql":
+            session.connection().exec_driver_sql(f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE")
         yield session
         session.commit()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -12,7 +13,8 @@ from sqlalchemy import Engine, func
 from sqlmodel import Field, Session, SQLModel, UniqueConstraint, select
 
 from pool_registry.errors import InvalidPool, PoolNotFound
-from pool_registry.pool import Pool, check_files, check_pool
+from pool_registry.pool import Pool, check_files, check_pool, rename_pool
+from pool_registry.pool_merge import merge_edits
 from pool_registry.storage.database import writing
 
 
@@ -60,6 +62,20 @@ class StoredPool:
     created_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class SavedEdit:
+    """An edit that was saved: the version with it, the content that it was made to, and the version until then."""
+
+    stored: StoredPool
+    base: Pool
+    before: Pool
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether others had saved something since."""
+        return self.base.hash != self.before.hash
+
+
 class PoolStore:
     """Pools by name and version. Saving never changes a version: it adds one."""
 
@@ -76,7 +92,7 @@ class PoolStore:
         with Session(self._engine) as session:
             head = session.get(PoolHeadRow, name)
         if head is None:
-            raise PoolNotFound(f"there is no pool {name!r}; there are: {', '.join(self.names()) or 'none'}")
+            raise self._explain_missing(name)
         return self.get(name, head.version)
 
     def get(self, name: str, version: int) -> StoredPool:
@@ -107,22 +123,91 @@ class PoolStore:
         return [_to_stored_pool(row) for row in rows]
 
     def save(self, pool: Pool) -> StoredPool:
-        """Make `pool` the current version of its name: a new version, or the old one with this content.
+        """Make `pool` the current version of its name, whatever that holds now: a new version, or the old one with this
+        content. Who changes a pool that others may change, too, calls `edit`.
 
         Raises InvalidPool when a worker is configured wrongly, or names files that cannot be used.
         """
-        check_pool(pool)
-        check_files(pool, self.latest(pool.name).pool if pool.name in self.names() else None)
-        with writing(self._engine) as session:
-            if self._engine.dialect.name == "postgresql":  # processes that save at once count versions one by one
-                session.connection().exec_driver_sql("LOCK TABLE pool_version IN SHARE ROW EXCLUSIVE MODE")
-            same = select(PoolVersionRow).where(PoolVersionRow.name == pool.name, PoolVersionRow.hash == pool.hash)
-            row = session.exec(same).first()
-            if row is None:
-                row = _row(pool, _last_version(session, pool.name) + 1)
-                session.add(row)
-            session.merge(PoolHeadRow(name=pool.name, version=row.version))
-        return _to_stored_pool(row)
+        with self._changing() as session:
+            head = _find_head(session, pool.name)
+            return _set_head(session, pool, head.pool if head else None)
+
+    def create(self, pool: Pool) -> StoredPool:
+        """Save a pool under a name that is free. Raises InvalidPool."""
+        with self._changing() as session:
+            if _find_head(session, pool.name) is not None:
+                raise InvalidPool([("name", f"there is a pool {pool.name!r} already; choose another name")])
+            return _set_head(session, pool, None)
+
+    def edit(self, name: str, change: Callable[[Pool], Pool], based_on: str = "") -> SavedEdit:
+        """Read, change and save a pool in one transaction.
+
+        `based_on` is the hash of the content that the person saw: `change` is made to that, and merged with what others
+        have saved since. Without it the change is made to the current version. `change` holds up every writer, so
+        what waits for a server or a model comes before.
+
+        Raises PoolNotFound, EditConflict when another edit has changed the same, and InvalidPool.
+        """
+        with self._changing() as session:
+            head = _find_head(session, name)
+            if head is None:
+                raise self._explain_missing(name)
+            base = self._find_base(name, based_on, head)
+            stored = _set_head(session, merge_edits(base, change(base), head.pool), head.pool)
+        return SavedEdit(stored, base, head.pool)
+
+    def _changing(self) -> AbstractContextManager[Session]:
+        return writing(self._engine, PoolVersionRow.__tablename__, PoolHeadRow.__tablename__)
+
+    def _find_base(self, name: str, based_on: str, head: StoredPool) -> Pool:
+        if based_on in ("", head.pool.hash):
+            return head.pool
+        stored = self.by_hash(name, based_on)
+        if stored is None:
+            raise InvalidPool(
+                [("", f"the version of {name!r} that this edit began with is not here any more; open the pool again")]
+            )
+        return stored.pool
+
+    def _explain_missing(self, name: str) -> PoolNotFound:
+        return PoolNotFound(f"there is no pool {name!r}; there are: {', '.join(self.names()) or 'none'}")
+
+
+def copy_head(session: Session, name: str, new: str) -> None:
+    """Begin the pool `new` with the current version of another. Raises PoolNotFound and InvalidPool."""
+    head = _find_head(session, name)
+    if head is None:
+        raise PoolNotFound(f"there is no pool {name!r} any more")
+    if _find_head(session, new) is not None:
+        raise InvalidPool([("name", f"there is a pool {new!r} already; choose another name")])
+    _set_head(session, rename_pool(head.pool, new), head.pool)
+
+
+def keep_versions(session: Session, name: str) -> None:
+    """Keep a pool's versions for the traces that name them, out of every list."""
+    rows = session.exec(select(PoolVersionRow).where(PoolVersionRow.name == name)).all()
+    add_unlisted_pools(session, {row.hash: _to_stored_pool(row).pool for row in rows})
+
+
+def _find_head(session: Session, name: str) -> StoredPool | None:
+    head = session.get(PoolHeadRow, name)
+    if head is None:
+        return None
+    current = (PoolVersionRow.name == name, PoolVersionRow.version == head.version)
+    return _to_stored_pool(session.exec(select(PoolVersionRow).where(*current)).one())
+
+
+def _set_head(session: Session, pool: Pool, before: Pool | None) -> StoredPool:
+    """Make `pool` the current version; `before` is the one until now. Raises InvalidPool."""
+    check_pool(pool)
+    check_files(pool, before)
+    same = select(PoolVersionRow).where(PoolVersionRow.name == pool.name, PoolVersionRow.hash == pool.hash)
+    row = session.exec(same).first()
+    if row is None:
+        row = _row(pool, _last_version(session, pool.name) + 1)
+        session.add(row)
+    session.merge(PoolHeadRow(name=pool.name, version=row.version))
+    return _to_stored_pool(row)
 
 
 def add_unlisted_pools(session: Session, pools: Mapping[str, Pool]) -> None:

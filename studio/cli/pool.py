@@ -323,7 +323,8 @@ def describe_worker(
             notes = [f"note: {proposal['note']}"] if proposal["note"] else []
             typer.echo("\n".join([proposal["proposed"], *notes]))
         if save and proposal["facts"]:
-            typer.echo(send("set_description", name=worker, description=proposal["proposed"])["message"], err=as_json)
+            edit = {"name": worker, "description": proposal["proposed"], "based_on": proposal["based_on"]}
+            typer.echo(send("set_description", **edit)["message"], err=as_json)
 
 
 def _write_value(value: Mapping[str, Any]) -> str:

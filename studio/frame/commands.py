@@ -36,6 +36,10 @@ class PageReply:
         """The reply as JSON."""
         return {"ok": not self.problems, "message": self.message, "problems": self.problems, **self.fields}
 
+    def extend(self, message: str = "", **fields: Any) -> PageReply:
+        """This reply with more fields, and with another message where one is given; a refusal stays as it is."""
+        return self if self.problems else PageReply(message or self.message, {**self.fields, **fields})
+
 
 Command = Callable[[Fields], PageReply]
 

@@ -135,7 +135,7 @@ class JobStore:
             row = self._row(session, job)
             row.name = name
             session.add(row)
-        write_atomically(self.folder(job).name, name)
+            write_atomically(self.folder(job).name, name)  # of two people who rename it, the last one is in both
 
     def find_running(self) -> JobRow | None:
         """Return a job that runs on this machine now, if any."""
@@ -294,10 +294,8 @@ class JobStore:
 
     @contextmanager
     def _lock_jobs(self) -> Iterator[Session]:
-        """Open a write session that excludes writes of other processes; SQLite does so in any case."""
-        with writing(self._engine) as session:
-            if self._engine.dialect.name == "postgresql":
-                session.connection().exec_driver_sql("LOCK TABLE job IN SHARE ROW EXCLUSIVE MODE")
+        """Open a write session that excludes writes of other processes."""
+        with writing(self._engine, "job") as session:
             yield session
 
     @staticmethod

@@ -31,7 +31,7 @@ function wantList(wants) {
 }
 
 /** A dialog above everything, drawers too. Resolves to the choice; Escape is a no. */
-function openConsent(title, parts, foot) {
+export function openConsent(title, parts, foot) {
   return new Promise((resolve) => {
     let choice = false;
     const heading = el("h2", { id: "pool-consent-title" }, title);

@@ -91,7 +91,7 @@ class Evidence {
     const text = Object.assign(el("textarea", { rows: "6" }), { value: proposal.proposed });
     const field = labelField("Proposed description", text, proposal.author ? `Words by ${proposal.author}; figures were measured.` : "");
     const accept = needs(button("Use this description", async () => {
-      const reply = await this.send({ action: "set_description", description: text.value });
+      const reply = await this.send({ action: "set_description", description: text.value, based_on: proposal.based_on });
       if (!reply.ok) return field.say(plain(reply.problems));
       this.page.drawer.close();
     }, "page-primary"), "pool/set_description");

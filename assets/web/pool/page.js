@@ -1,6 +1,7 @@
 // The Pool page: its pools, its cards, and which dialog opens. Every command goes to the server, which answers
 // with the new state or with problems by field. The dialogs are in files of their own, one story each.
 
+import { askConflict } from "./conflict.js";
 import { askConsent } from "./consent.js";
 import { sendCommand } from "../lib/api.js";
 import { Toast, plain } from "../lib/reply.js";
@@ -62,17 +63,29 @@ class PoolPage {
     if (reply.state && same) this.take(reply.state);
   }
 
-  /** Send a command. Where it needs a person's consent it is asked for, and the command sent again. */
+  /**
+   * Send a command. Where it needs a person's consent, or has met another edit of the same, the person is asked, and
+   * the command is sent again if they agree.
+   */
   async send(request) {
     const reply = await sendCommand("pool", request);
-    if (reply.ok || !reply.wants) return reply;
-    const seen = await askConsent(request.name || request.worker?.name, reply.wants);
-    return seen ? sendCommand("pool", { ...request, confirmed: reply.wants }) : reply;
+    if (reply.ok) return reply;
+    const name = request.name || request.worker?.name;
+    if (reply.wants && (await askConsent(name, reply.wants))) return this.send({ ...request, confirmed: reply.wants });
+    if (reply.conflict) {
+      const more = await askConflict(reply.conflict);
+      if (more) return this.send({ ...request, ...more });
+    }
+    return reply;
   }
 
-  /** Send a command; take the new state if there is one. Returns the reply. */
+  /**
+   * Send a command; take the new state if there is one. Returns the reply. `based_on` names what the person saw: by
+   * default what the page shows now; a form names what it was opened with.
+   */
   async command(request) {
-    const reply = await this.send({ pool: this.state?.pool?.name, ...request });
+    const pool = this.state?.pool;
+    const reply = await this.send({ pool: pool?.name, based_on: pool?.based_on, ...request });
     if (reply.state) this.take(reply.state);
     if (reply.message) this.say(reply.message);
     if (reply.state && request.action !== "show") this.checkLocal();

@@ -7,12 +7,13 @@ import { Form, labelField } from "../lib/form.js";
 import { needs } from "../lib/rights.js";
 
 export function openLimits(page) {
-  const form = new Form(page.state.limits_schema, page.state.pool.limits);
+  const { limits: shown, based_on: basedOn } = page.state.pool;
+  const form = new Form(page.state.limits_schema, shown);
   const general = el("div.form-general", { role: "alert" });
   const save = async () => {
     const limits = attempt(() => form.read());
     if (!limits) return;
-    const reply = await page.command({ action: "save_limits", limits });
+    const reply = await page.command({ action: "save_limits", limits, based_on: basedOn });
     if (reply.ok) page.drawer.close();
     else general.textContent = plain(form.show(reply.problems));
   };
@@ -22,13 +23,14 @@ export function openLimits(page) {
 
 /** When plans on this pool run by themselves, and when they wait for a person. */
 export function openMode(page) {
-  const form = new Form(page.state.mode_schema, page.state.pool.mode);
+  const { mode: shown, based_on: basedOn } = page.state.pool;
+  const form = new Form(page.state.mode_schema, shown);
   form.fields.get("name").node.querySelector("label").textContent = "Mode";
   const general = el("div.form-general", { role: "alert" });
   const save = async () => {
     const mode = attempt(() => form.read());
     if (!mode) return;
-    const reply = await page.command({ action: "save_mode", mode });
+    const reply = await page.command({ action: "save_mode", mode, based_on: basedOn });
     if (reply.ok) page.drawer.close();
     else general.textContent = plain(form.show(reply.problems));
   };

@@ -73,9 +73,10 @@ function difference(page, diff, before) {
   for (const worker of diff.workers) parts.push(workerDifference(worker));
   if (diff.pool.length) parts.push(changeBox("Pool", "changed", diff.pool));
   if (!parts.length) parts.push(el("p.page-lead", {}, "These two versions hold the same."));
-  if (before !== page.state.pool.current) {
+  const { current, current_hash: basedOn } = page.state.pool;
+  if (before !== current) {
     const restore = needs(button(`Restore version ${before}`, async () => {
-      const reply = await page.act({ action: "restore", version: before });
+      const reply = await page.act({ action: "restore", version: before, based_on: basedOn });
       if (reply.ok) page.drawer.close();
     }, "page-primary"), "pool/restore");
     const row = el("div.pool-version-restore", {}, restore);

@@ -18,6 +18,7 @@ const COMMON = {
 /** The whole form of a worker; `replacing` is its present name, null for a new one. */
 export function openWorker(page, worker, replacing, back = null) {
   const kind = page.state.kinds.find((candidate) => candidate.name === worker.kind);
+  const basedOn = page.state.pool.based_on;
   const special = specialFields(page, worker);
   const common = new Form({ properties: COMMON, required: ["name", "description"] }, worker);
   const config = new Form(kind.schema, worker.config, { special });
@@ -36,7 +37,7 @@ export function openWorker(page, worker, replacing, back = null) {
   const save = async () => {
     const document = attempt(draft);
     if (!document) return;
-    const reply = await page.command({ action: "save_worker", replacing, worker: document });
+    const reply = await page.command({ action: "save_worker", replacing, worker: document, based_on: basedOn });
     if (!reply.ok) return show(reply.problems);
     page.tests.delete(document.name);
     page.drawer.close();

@@ -67,6 +67,7 @@ export class TaskForm {
     const fields = /** @type {Record<string, any>} */ (row?.fields || {});
     const rule = fields.verifier || {};
     this.query = row?.query || "";
+    this.basedOn = row?.based_on || "";
     this.title.textContent = row ? "Edit this task" : "Write a task";
     inputs.query.value = fields.query || "";
     inputs.answer.value = Array.isArray(fields.answer) ? fields.answer.map(readable).join("\n") : readable(fields.answer ?? "");
@@ -151,7 +152,8 @@ export class TaskForm {
 
   async send() {
     this.stopTelling();
-    const reply = await this.panel.change({ action: "save_task", query: this.query, task: this.read() });
+    const reply = await this.panel.change({ action: "save_task", query: this.query, based_on: this.basedOn, task: this.read() });
+    if (reply.based_on) this.basedOn = reply.based_on; // both were shown: the next Save replaces the other edit
     this.show(reply.ok ? [] : reply.problems);
     if (reply.ok) this.panel.open("");
   }

@@ -5,6 +5,7 @@ Those of the gallery, the importers, the failure memory, bindings, training and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,7 +13,8 @@ from pydantic import ValidationError
 from pool_registry.deployment_mode import DeploymentMode
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS, field_problems, kind_of, open_worker
-from pool_registry.pool import Limits, Pool, import_pool
+from pool_registry.pool import Limits, Pool, import_pool, rename_pool
+from pool_registry.pool_merge import EditConflict
 from pool_registry.storage.pool_store import StoredPool
 from pool_registry.wants import disarm_pool, list_new_wants, list_wants
 from pool_registry.worker import WorkerSpec
@@ -22,8 +24,9 @@ from studio.access.roles import UserRole, current_rights
 from studio.frame.commands import Fields, PageCommands, PageReply, answer, table, text, version, words
 from studio.pages.pool.binding_commands import BindingCommands
 from studio.pages.pool.documents import build_page_state, runs_program
+from studio.pages.pool.edit_conflict import build_conflict, describe_saved
 from studio.pages.pool.evidence_commands import EvidenceCommands
-from studio.pages.pool.forms import parse_worker, place_worker, rename_pool
+from studio.pages.pool.forms import parse_worker, place_worker
 from studio.pages.pool.gallery_commands import GalleryCommands
 from studio.pages.pool.import_commands import ImportCommands
 from studio.pages.pool.manage_commands import ManageCommands
@@ -59,9 +62,9 @@ class PoolCommands(PageCommands):
             "import": self._import,
             "switch_on": self._switch_on,
             "set_read_only": self._set_read_only,
-            **GalleryCommands(runtime, self._save).commands,
-            **ImportCommands(runtime, self._save).commands,
-            **MemoryCommands(runtime, self._save).commands,
+            **GalleryCommands(runtime, self._edit).commands,
+            **ImportCommands(runtime, self._edit).commands,
+            **MemoryCommands(runtime, self._edit).commands,
             **BindingCommands(runtime).commands,
             **TrainingCommands(runtime).commands,
             **EvidenceCommands(runtime).commands,
@@ -96,12 +99,33 @@ class PoolCommands(PageCommands):
         state = build_page_state(self._runtime, self._pools.names(), stored, read_only)
         return PageReply(message=message, fields={"state": state.to_json(), **more})
 
-    def _save(self, pool: Pool, message: str = "", origin: Pool | None = None, **more: Any) -> PageReply:
-        """Save a version of a pool that was made from `origin`, by default from the version before it."""
-        if not current_rights.get().is_owner:
-            check_workers(pool, origin or self._find_latest(pool.name))
-        stored = self._pools.save(pool)
-        return self._state(stored, message or f"Saved as version {stored.version}", **more)
+    def _edit(self, fields: Fields, change: Callable[[Pool], Pool], based_on: str | None = None) -> PageReply:
+        """Change a pool and save it, in one transaction; the page's new state, or what is in the way.
+
+        `based_on` is the hash of the content that `change` is made to, by default the one that the page names; "" is
+        the current version.
+        """
+
+        def apply(base: Pool) -> Pool:
+            changed = change(base)
+            check_workers(changed, base)
+            return changed
+
+        seen = str(fields.get("based_on") or "") if based_on is None else based_on
+        try:
+            saved = self._pools.edit(text(fields, "pool"), apply, seen)
+        except AskFirst as question:
+            return question.reply
+        except EditConflict as conflict:
+            document = build_conflict(conflict)
+            return PageReply(problems=tuple(conflict.problems), fields={"conflict": document.to_json()})
+        return self._state(saved.stored, describe_saved(saved))
+
+    def _create_pool(self, pool: Pool, origin: Pool | None) -> PageReply:
+        """Save a new pool that was made from `origin`."""
+        check_workers(pool, origin)
+        stored = self._pools.create(pool)
+        return self._state(stored, f"Saved as version {stored.version}")
 
     def _find_latest(self, name: str) -> Pool | None:
         return self._pools.latest(name).pool if name in self._pools.names() else None
@@ -109,47 +133,57 @@ class PoolCommands(PageCommands):
     # Workers
 
     def _save_worker(self, fields: Fields) -> PageReply:
-        spec = parse_worker(table(fields, "worker"))
-        pool = self._pools.latest(text(fields, "pool")).pool
-        replacing = fields.get("replacing") or None
-        others = {old.name for old in pool.workers if old.name != replacing}
-        if spec.name in others:
-            raise InvalidPool([("name", f"this pool has a worker {spec.name!r} already")])
-        # Who types a worker sees what it wants. An edit of one may change half of a sentence, and is asked about.
-        if replacing and (question := ask_consent(fields, list_new_wants(spec, pool.find_worker(str(replacing))))):
-            return question
-        return self._save(place_worker(pool, spec, replacing))
+        spec, replacing = parse_worker(table(fields, "worker")), str(fields.get("replacing") or "")
+
+        def change(pool: Pool) -> Pool:
+            if spec.name in {old.name for old in pool.workers if old.name != replacing}:
+                raise InvalidPool([("name", f"this pool has a worker {spec.name!r} already")])
+            # Who types a worker sees what it wants. An edit of one may change half of a sentence, and is asked about.
+            if replacing:
+                require_consent(fields, list_new_wants(spec, pool.find_worker(replacing)))
+            return place_worker(pool, spec, replacing or None)
+
+        return self._edit(fields, change, None if replacing else "")
 
     def _remove_worker(self, fields: Fields) -> PageReply:
-        pool = self._pools.latest(text(fields, "pool")).pool
-        return self._save(pool.without_worker(text(fields, "name")))
+        name = text(fields, "name")
+        return self._edit(fields, lambda pool: pool.without_worker(name))
 
     def _set_enabled(self, fields: Fields) -> PageReply:
-        pool = self._pools.latest(text(fields, "pool")).pool
-        spec = pool.worker(text(fields, "name"))
-        changed = spec.model_copy(update={"enabled": bool(fields["enabled"])})
-        if question := ask_consent(fields, list_new_wants(changed, spec)):
-            return question
-        return self._save(pool.with_worker(changed, spec.name))
+        name, enabled = text(fields, "name"), bool(fields["enabled"])
+
+        def change(pool: Pool) -> Pool:
+            spec = pool.worker(name)
+            changed = spec.model_copy(update={"enabled": enabled})
+            require_consent(fields, list_new_wants(changed, spec))
+            return pool.with_worker(changed, name)
+
+        return self._edit(fields, change)
 
     def _set_description(self, fields: Fields) -> PageReply:
         """Change the description of a worker, and nothing else of it."""
-        pool = self._pools.latest(text(fields, "pool")).pool
-        spec = pool.worker(text(fields, "name"))
-        document = {**spec.model_dump(mode="json"), "description": text(fields, "description")}
-        return self._save(place_worker(pool, parse_worker(document), spec.name))
+        name, description = text(fields, "name"), text(fields, "description")
+
+        def change(pool: Pool) -> Pool:
+            document = {**pool.worker(name).model_dump(mode="json"), "description": description}
+            return place_worker(pool, parse_worker(document), name)
+
+        return self._edit(fields, change)
 
     def _switch_on(self, fields: Fields) -> PageReply:
         """Switch on the workers of an imported pool that a person has ticked; `workers` says what each was seen to
         want."""
-        pool = self._pools.latest(text(fields, "pool")).pool
         seen = table(fields, "workers")
-        for name, wants in seen.items():
-            spec = pool.worker(name)
-            if wants != list_wants(spec):
-                raise InvalidPool([("", f"{name} has changed meanwhile; look again at what it wants")])
-            pool = pool.with_worker(spec.model_copy(update={"enabled": True}), name)
-        return self._save(pool, f"Switched on: {', '.join(seen) or 'none'}")
+
+        def change(pool: Pool) -> Pool:
+            for name, wants in seen.items():
+                spec = pool.worker(name)
+                if wants != list_wants(spec):
+                    raise InvalidPool([("", f"{name} has changed meanwhile; look again at what it wants")])
+                pool = pool.with_worker(spec.model_copy(update={"enabled": True}), name)
+            return pool
+
+        return self._edit(fields, change, "").extend(f"Switched on: {', '.join(seen) or 'none'}")
 
     def _refuse_unseen(self, fields: Fields, spec: WorkerSpec) -> PageReply | None:
         """The question to ask before a stored worker that is off is called: its address and keys may be anybody's."""
@@ -195,20 +229,23 @@ class PoolCommands(PageCommands):
     # Pools and versions
 
     def _save_limits(self, fields: Fields) -> PageReply:
-        pool = self._pools.latest(text(fields, "pool")).pool
-        try:
-            limits = Limits.model_validate({"memory": pool.limits.memory, **table(fields, "limits")})
-        except ValidationError as error:
-            raise InvalidPool(field_problems(error)) from error
-        return self._save(pool.model_copy(update={"limits": limits}))
+        limits = table(fields, "limits")
+
+        def change(pool: Pool) -> Pool:
+            try:
+                changed = Limits.model_validate({"memory": pool.limits.memory, **limits})
+            except ValidationError as error:
+                raise InvalidPool(field_problems(error)) from error
+            return pool.model_copy(update={"limits": changed})
+
+        return self._edit(fields, change)
 
     def _save_mode(self, fields: Fields) -> PageReply:
-        pool = self._pools.latest(text(fields, "pool")).pool
         try:
             mode = DeploymentMode.model_validate(table(fields, "mode"))
         except ValidationError as error:
             raise InvalidPool(field_problems(error)) from error
-        return self._save(pool.model_copy(update={"mode": mode}))
+        return self._edit(fields, lambda pool: pool.model_copy(update={"mode": mode}))
 
     def _compare(self, fields: Fields) -> PageReply:
         name = text(fields, "pool")
@@ -216,14 +253,13 @@ class PoolCommands(PageCommands):
         return PageReply(fields={"diff": build_version_diff(before, after).to_json()})
 
     def _restore(self, fields: Fields) -> PageReply:
-        return self._save(self._pools.get(text(fields, "pool"), version(fields)).pool)
+        old = self._pools.get(text(fields, "pool"), version(fields)).pool
+        return self._edit(fields, lambda _pool: old)
 
     def _create(self, fields: Fields) -> PageReply:
-        name = str(fields.get("name") or "")
-        self._refuse_taken(name)
-        source = fields.get("copy_of")
+        name, source = str(fields.get("name") or ""), fields.get("copy_of")
         base = self._pools.latest(str(source)).pool if source else Pool(name="new")
-        return self._save(rename_pool(base, name), origin=base)
+        return self._create_pool(rename_pool(base, name), base)
 
     def _set_read_only(self, fields: Fields) -> PageReply:
         """Share a pool read-only, or let editors change it again."""
@@ -236,21 +272,28 @@ class PoolCommands(PageCommands):
     def _import(self, fields: Fields) -> PageReply:
         """Import another person's pool. What wants something of this machine or its owner arrives switched off."""
         pool = import_pool(str(fields.get("text") or ""))
-        name = words(fields, "name") or pool.name
-        self._refuse_taken(name)
         safe, wants, notes = disarm_pool(pool)
         off = [
             f"{worker} {' and '.join(sentences)}; it stays off until you enable it"
             for worker, sentences in wants.items()
         ]
         lines = (*off, *notes)
-        return self._save(
-            rename_pool(safe, name), "; ".join(("Imported", *lines)) if lines else "", imported_wants=wants
-        )
+        created = self._create_pool(rename_pool(safe, words(fields, "name") or pool.name), None)
+        return created.extend("; ".join(("Imported", *lines)) if lines else "", imported_wants=wants)
 
-    def _refuse_taken(self, name: str) -> None:
-        if name in self._pools.names():
-            raise InvalidPool([("name", f"there is a pool {name!r} already; choose another name")])
+
+class AskFirst(Exception):
+    """Raised inside a change that needs a person's consent: nothing is saved, and `reply` asks."""
+
+    def __init__(self, reply: PageReply) -> None:
+        super().__init__("a person has to agree first")
+        self.reply = reply
+
+
+def require_consent(fields: Fields, wants: list[str]) -> None:
+    """Raise AskFirst unless an owner has agreed to `wants`, and RoleRefused for others."""
+    if question := ask_consent(fields, wants):
+        raise AskFirst(question)
 
 
 def ask_consent(fields: Fields, wants: list[str]) -> PageReply | None:

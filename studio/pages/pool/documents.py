@@ -52,14 +52,16 @@ def build_limits_schema() -> dict[str, JsonValue]:
 def build_pool_document(runtime: Runtime, stored: StoredPool) -> PoolDocument:
     """One version of a pool."""
     pool, pools = stored.pool, runtime.store.pools
-    versions = pools.versions(pool.name)
+    versions, latest = pools.versions(pool.name), pools.latest(pool.name)
     stats = runtime.store.traces.pool_stats({spec.name: _list_alike(spec, versions) for spec in pool.workers})
     return PoolDocument(
         name=pool.name,
         description=pool.description,
         version=stored.version,
-        current=pools.latest(pool.name).version,
+        current=latest.version,
         hash=pool.hash[:12],
+        based_on=pool.hash,
+        current_hash=latest.pool.hash,
         limits=pool.limits,
         mode=pool.mode,
         workers=[build_worker_card(runtime, pool, spec, stats.get(spec.name)) for spec in pool.workers],

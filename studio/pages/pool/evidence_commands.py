@@ -98,6 +98,7 @@ class DescriptionProposal(PageDocument):
     note: str
     sampled: int
     recorded: int
+    based_on: str = Field(description="The hash of the pool that was measured, for the edit that takes the proposal.")
 
 
 class EvidenceCommands:
@@ -174,6 +175,7 @@ class EvidenceCommands:
             note=description.note,
             sampled=len(facts.sampled),
             recorded=len(facts.recorded),
+            based_on=pool.hash,
         )
 
     def _read(self, fields: Fields) -> tuple[Pool, str]:

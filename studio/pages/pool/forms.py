@@ -51,11 +51,3 @@ def place_worker(pool: Pool, spec: WorkerSpec, replacing: str | None) -> Pool:
         own = names.index(replacing) if replacing in names else len(names)
         problems = [(where.removeprefix(f"workers.{own}."), what) for where, what in error.problems]
         raise InvalidPool(problems) from error
-
-
-def rename_pool(pool: Pool, name: str) -> Pool:
-    """Return `pool` under another name. Raises InvalidPool when that is no name."""
-    try:
-        return Pool.model_validate({**pool.model_dump(), "name": name})
-    except ValidationError as error:
-        raise InvalidPool(field_problems(error)) from error

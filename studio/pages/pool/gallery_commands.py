@@ -23,7 +23,7 @@ from studio.pages.pool.schema import GalleryDocument, ModelChoice, TemplateCard
 from studio.pages.pool.try_worker import run_worker_test
 from studio.runtime import Runtime
 
-Save = Callable[..., PageReply]  # saves a pool and answers with the page's new state
+Edit = Callable[..., PageReply]  # changes a pool, saves it and answers with the page's new state
 STORE_HINT = f"this looks like a key itself; it was not kept: {secrets.WRITE_REFERENCE}"
 
 
@@ -33,10 +33,10 @@ MAX_DESCRIPTION = 2000
 class GalleryCommands:
     """What a click on a template does."""
 
-    def __init__(self, runtime: Runtime, save: Save) -> None:
+    def __init__(self, runtime: Runtime, edit: Edit) -> None:
         self._runtime = runtime
         self._pools = runtime.store.pools
-        self._save = save
+        self._edit = edit
         self.commands: dict[str, Command] = {
             "gallery": self._gallery,
             "add_template": self._add_template,
@@ -69,11 +69,15 @@ class GalleryCommands:
             return PageReply(fields={"needs": missing})
         base = choose_base(pool, words(fields, "model_of")) if template.runs_on_model else None
         try:
-            spec = self._describe_source(make_worker(template, values, pool, base))
-            added = pool.with_worker(spec)
+            return self._add(fields, self._describe_source(make_worker(template, values, pool, base)))
         except InvalidPool as error:
             raise InvalidPool([(where.rpartition("config.")[2], what) for where, what in error.problems]) from error
-        return self._save(added, f"Added {spec.name}", added=spec.name)
+
+    def _add(self, fields: Fields, spec: WorkerSpec) -> PageReply:
+        """Add a worker to the pool as it is now, under a name that is free there."""
+        names: list[str] = []
+        reply = self._edit(fields, lambda pool: add_workers(pool, [spec], names), "")
+        return reply.extend(f"Added {names[0]}", added=names[0])
 
     def _describe_source(self, spec: WorkerSpec) -> WorkerSpec:
         """The worker with what it reads in its description, so that an orchestrator knows when to call it."""
@@ -95,17 +99,16 @@ class GalleryCommands:
 
     def _add_found(self, fields: Fields) -> PageReply:
         """Add one model of a server that was found."""
-        pool = self._pools.latest(text(fields, "pool")).pool
         model, base_url = text(fields, "model"), text(fields, "base_url")
         provider = provider_of(base_url)
         spec = WorkerSpec(
-            name=worker_name(model.rpartition("/")[2], (worker.name for worker in pool.workers)),
+            name=worker_name(model.rpartition("/")[2]),
             kind="chat",
             description=f"A language model on this machine ({model}, {words(fields, 'server') or 'model server'}).",
             config={**(provider.settings if provider else {}), "base_url": base_url, "model": model},
             timeout_s=180,
         )
-        return self._save(pool.with_worker(spec), f"Added {spec.name}", added=spec.name)
+        return self._add(fields, spec)
 
     def _list_models(self, fields: Fields) -> PageReply:
         """What an endpoint itself lists, for the field of the model. Raises WorkerFault."""
@@ -155,11 +158,12 @@ def build_template_card(template: WorkerTemplate) -> TemplateCard:
     )
 
 
-def add_workers(pool: Pool, specs: list[WorkerSpec]) -> tuple[Pool, list[str]]:
-    """`pool` with `specs` at its end, each under a name that is free; and those names. Raises InvalidPool."""
-    names: list[str] = []
+def add_workers(pool: Pool, specs: list[WorkerSpec], names: list[str]) -> Pool:
+    """`pool` with `specs` at its end, each under a name that is free; `names` becomes a list of those. Raises
+    InvalidPool."""
+    names.clear()
     for spec in specs:
         name = worker_name(spec.name, (worker.name for worker in pool.workers))
         pool = pool.with_worker(spec.model_copy(update={"name": name}))
         names.append(name)
-    return pool, names
+    return pool

@@ -25,7 +25,7 @@ from pool_registry.workers.mcp import McpServer
 from studio.access.pool_rights import check_source, check_worker
 from studio.frame.commands import Command, Fields, PageReply, table, tables, text, words
 from studio.pages.pool.forms import parse_worker
-from studio.pages.pool.gallery_commands import Save, add_workers
+from studio.pages.pool.gallery_commands import Edit, add_workers
 from studio.pages.pool.schema import OfferDocument
 from studio.runtime import Runtime
 
@@ -37,10 +37,10 @@ _PLAIN = re.compile(r"^(@?[a-z0-9][\w.@/-]*)$", re.IGNORECASE)
 class ImportCommands:
     """Sources of workers, one command to look and one to add."""
 
-    def __init__(self, runtime: Runtime, save: Save) -> None:
+    def __init__(self, runtime: Runtime, edit: Edit) -> None:
         self._runtime = runtime
         self._pools = runtime.store.pools
-        self._save = save
+        self._edit = edit
         self._sources: dict[str, Callable[[Mapping[str, Any]], list[Offer]]] = {
             "mcp": self._from_mcp,
             "openapi": self._from_openapi,
@@ -64,10 +64,9 @@ class ImportCommands:
 
     def _add_workers(self, fields: Fields) -> PageReply:
         """Add chosen offers, all in one new version."""
-        pool = self._pools.latest(text(fields, "pool")).pool
-        pool, names = add_workers(pool, [parse_worker(worker) for worker in tables(fields, "workers")])
-        message = f"Added {names[0]}" if len(names) == 1 else f"Added {len(names)} workers"
-        return self._save(pool, message, added=names)
+        specs, names = [parse_worker(worker) for worker in tables(fields, "workers")], list[str]()
+        reply = self._edit(fields, lambda pool: add_workers(pool, specs, names), "")
+        return reply.extend(f"Added {names[0]}" if len(names) == 1 else f"Added {len(names)} workers", added=names)
 
     def _refresh(self, fields: Fields) -> PageReply:
         """Ask a worker's source again: arguments follow it, names, words and limits stay."""
@@ -75,12 +74,12 @@ class ImportCommands:
         spec = pool.worker(text(fields, "name"))
         check_worker(spec, None)
         if spec.kind == "mcp":
-            return self._refresh_mcp(pool, spec)
+            return self._refresh_mcp(fields, pool, spec)
         if spec.kind == "function":
-            return self._refresh_function(pool, spec)
+            return self._refresh_function(fields, pool, spec)
         raise InvalidPool([("", f"{spec.name} was not imported from something that can be asked again")])
 
-    def _refresh_mcp(self, pool: Pool, spec: WorkerSpec) -> PageReply:
+    def _refresh_mcp(self, fields: Fields, pool: Pool, spec: WorkerSpec) -> PageReply:
         """Refresh all tools of a server at once; those that it no longer has are switched off."""
         from pool_registry.imports.mcp import refresh
 
@@ -89,13 +88,16 @@ class ImportCommands:
         workers = [other for other in pool.workers if other.kind == "mcp" and other.config.get("server") == config]
         refreshed = self._runtime.run(refresh(server, workers))
         kept = {worker.name: worker for worker in refreshed.specs}
+        changed = pool
         for worker in workers:
             fresh = kept.get(worker.name) or worker.model_copy(update={"enabled": False})
-            pool = pool.with_worker(fresh, worker.name)
+            changed = changed.with_worker(fresh, worker.name)
         message = "; ".join(f"{change.tool}: {_describe(change)}" for change in refreshed.changes)
-        return self._save(pool, message or f"Nothing has changed at {server.name}")
+        # The server was asked for the pool as it was then: what has been edited since is merged, or refused.
+        reply = self._edit(fields, lambda _pool: changed, pool.hash)
+        return reply.extend(message or f"Nothing has changed at {server.name}")
 
-    def _refresh_function(self, pool: Pool, spec: WorkerSpec) -> PageReply:
+    def _refresh_function(self, fields: Fields, pool: Pool, spec: WorkerSpec) -> PageReply:
         permissions = spec.config.get("permissions")
         held = FunctionPermissions.model_validate(permissions) if permissions is not None else None
         offer = self._list_functions(text(spec.config, "target"), held)[0]
@@ -105,7 +107,8 @@ class ImportCommands:
         message = (
             f"{spec.name} is unchanged at its source" if fresh == spec else f"{spec.name} follows its source again"
         )
-        return self._save(pool.with_worker(fresh, spec.name), message)
+        changed = pool.with_worker(fresh, spec.name)
+        return self._edit(fields, lambda _pool: changed, pool.hash).extend(message)
 
     def _from_mcp(self, fields: Fields) -> list[Offer]:
         from pool_registry.imports.mcp import list_tools

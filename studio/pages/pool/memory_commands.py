@@ -10,7 +10,7 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool
 from studio.frame.commands import Command, Fields, PageReply, text, version
-from studio.pages.pool.gallery_commands import Save
+from studio.pages.pool.gallery_commands import Edit
 from studio.pages.pool.schema import LessonDocument, MemoryDocument
 from studio.runtime import Runtime
 
@@ -19,11 +19,11 @@ LEARN_FROM = 50  # recorded failures at once: an agent that writes takes seconds
 
 
 class MemoryCommands:
-    """Commands by name; `saved` keeps a changed pool and answers with the page's new state."""
+    """Commands by name; `edit` changes a pool, saves it and answers with the page's new state."""
 
-    def __init__(self, runtime: Runtime, save: Save) -> None:
+    def __init__(self, runtime: Runtime, edit: Edit) -> None:
         self._runtime = runtime
-        self._save = save
+        self._edit = edit
         self.commands: dict[str, Command] = {
             "memory": self._show,
             "set_memory": self._set,
@@ -41,12 +41,15 @@ class MemoryCommands:
         return self._reply(self._pool(fields))
 
     def _set(self, fields: Fields) -> PageReply:
-        pool, writer = self._pool(fields), text(fields, "memory")
-        if writer not in (OFF, RULE, *(spec.name for spec in pool.agents())):
-            raise InvalidPool([("memory", f"{writer!r} is no enabled agent of this pool; choose one, rule or off")])
-        limits = pool.limits.model_copy(update={"memory": writer})
-        changed = pool.model_copy(update={"limits": limits})
-        return self._save(changed, memory=build_memory_document(self._runtime, changed).to_json())
+        writer = text(fields, "memory")
+
+        def change(pool: Pool) -> Pool:
+            if writer not in (OFF, RULE, *(spec.name for spec in pool.agents())):
+                raise InvalidPool([("memory", f"{writer!r} is no enabled agent of this pool; choose one, rule or off")])
+            return pool.model_copy(update={"limits": pool.limits.model_copy(update={"memory": writer})})
+
+        reply = self._edit(fields, change)
+        return reply.extend(memory=build_memory_document(self._runtime, self._pool(fields)).to_json())
 
     def _forget(self, fields: Fields) -> PageReply:
         pool = self._pool(fields)

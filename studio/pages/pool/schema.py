@@ -59,6 +59,8 @@ class PoolDocument(PageDocument):
     version: int
     current: int
     hash: str
+    based_on: str = Field(description="The whole hash: an edit names with it what the person saw.")
+    current_hash: str = Field(description="The same of the newest version.")
     limits: Limits
     mode: DeploymentMode
     workers: list[WorkerCard]
@@ -88,6 +90,23 @@ class PoolPageState(PageDocument):
     limits_schema: dict[str, JsonValue]
     mode_schema: dict[str, JsonValue]
     advanced_schema: dict[str, JsonValue]
+
+
+class ConflictLine(PageDocument):
+    """One thing that two edits say differently, as text; None where it is not there. `worker` is empty for the pool
+    itself, `field` for a worker as a whole."""
+
+    worker: str
+    field: str
+    theirs: str | None
+    yours: str | None
+
+
+class ConflictDocument(PageDocument):
+    """Why an edit was refused: another of the same was saved first. Sent again with `based_on`, it replaces that."""
+
+    based_on: str
+    lines: list[ConflictLine]
 
 
 class FieldDifference(PageDocument):

@@ -33,9 +33,9 @@ def _build_whole(change: Change) -> WorkerDifference:
 
 
 def _build_field(change: Change) -> FieldDifference:
-    return FieldDifference(field=change.field, before=_as_text(change.before), after=_as_text(change.after))
+    return FieldDifference(field=change.field, before=write_value(change.before), after=write_value(change.after))
 
 
-def _as_text(value: JsonValue) -> str | None:
+def write_value(value: JsonValue) -> str | None:
     """Return text as it is, everything else as JSON; None stands for a field that is not set."""
     return value if isinstance(value, str) or value is None else json.dumps(value, ensure_ascii=False)

@@ -28,7 +28,7 @@ from trainer.evaluation.grading import grade_answer
 from trainer.tasks.practice.make_tasks import PracticeOptions
 from trainer.tasks.practice.pasted_lines import MAX_CHARS, read_answer, read_pasted
 from trainer.tasks.practice.stored import SOURCE, make_and_save, open_task_book
-from trainer.tasks.practice.task_book import count_splits
+from trainer.tasks.practice.task_book import ChangedTask, count_splits
 from trainer.tasks.sources.jsonl import TaskLine, make_task
 from trainer.tasks.task import Task
 from trainer.tasks.verifier_examples import KINDS, list_example_answers
@@ -114,10 +114,13 @@ class TaskCommands:
         if lacking := task.list_missing_workers(pool):
             raise InvalidPool([("plan", f"the pool has no {', '.join(lacking)}")])
         book, query = open_task_book(pool.name), words(fields, "query")
-        if query:
-            book.replace(query, line)
-        else:
-            book.add([line])
+        try:
+            if query:
+                book.replace(query, line, words(fields, "based_on"))
+            else:
+                book.add([line])
+        except ChangedTask as conflict:
+            return PageReply(problems=(("", str(conflict)),), fields={"based_on": conflict.based_on})
         return self._reply(fields, "Saved" if query else "Added")
 
     def _strike(self, fields: Fields) -> PageReply:

@@ -37,6 +37,7 @@ class TaskRow(PageDocument):
     workers: list[str] = Field(description="Those that its plan calls, in order.")
     origin: str
     fields: dict[str, JsonValue]
+    based_on: str = Field(default="", description="The digest of its line: an edit names with it what the person saw.")
 
 
 class LineProblem(PageDocument):
@@ -169,7 +170,8 @@ def build_row(row: BookLine) -> TaskRow:
     """A line that is a task."""
     assert row.task is not None and row.line is not None, "the caller leaves out lines that are no tasks"
     fields = row.line.model_dump(mode="json", exclude_none=True, exclude={"made"})
-    return _describe_task(row.task, "made" if row.is_made else "own", fields)
+    task = _describe_task(row.task, "made" if row.is_made else "own", fields)
+    return task.model_copy(update={"based_on": row.digest})
 
 
 def _describe_task(task: Task, origin: str, fields: dict[str, JsonValue]) -> TaskRow:

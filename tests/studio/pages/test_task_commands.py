@@ -125,3 +125,14 @@ def test_the_recipe_for_a_pool_has_its_tasks(send):
     send("make_tasks", count=20)
     recipe = send("of_pool", name="shop")["recipe"]
     assert (recipe["pool"], recipe["tasks"]["source"]) == ("shop", "practice:shop")
+
+
+def test_an_edit_from_a_stale_tab_is_refused_and_the_next_save_replaces_the_other(send):
+    assert send("save_task", task=write())["ok"]
+    row = send("tasks", source="practice:shop")["tasks"]["rows"][0]
+    edit = {"query": row["query"], "based_on": row["based_on"]}
+    assert send("save_task", task=write(answer="43"), **edit)["ok"]
+    refused = send("save_task", task=write(answer="44"), **edit)
+    assert not refused["ok"] and "43" in refused["problems"][0][1] and "44" in refused["problems"][0][1]
+    assert send("save_task", task=write(answer="44"), query=row["query"], based_on=refused["based_on"])["ok"]
+    assert send("save_task", task=write(answer="45"), query=row["query"])["ok"], "an old client names nothing"

@@ -7,7 +7,7 @@ file and never made again. Removing the file forgets everything.
 
 from __future__ import annotations
 
-import fcntl
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from pool_registry.atomic_write import write_atomically
+from pool_registry.atomic_write import lock_file, write_atomically
 from trainer.errors import UnusableTasks
 from trainer.tasks.sources.jsonl import TaskLine, compute_digest, compute_mark, is_made, read_task_line
 from trainer.tasks.suite import SPLITS
@@ -46,6 +46,11 @@ class BookLine:
         return normalize_query(self.task.query) if self.task else ""
 
     @property
+    def digest(self) -> str:
+        """The digest of the whole line: an edit names with it what the person saw."""
+        return _digest(self.raw)
+
+    @property
     def is_made(self) -> bool:
         """Whether `tasks make` wrote the line and nobody has changed it since."""
         return self.line is not None and is_made(self.line)
@@ -59,6 +64,17 @@ class Merge:
     made: int
     own: int
     struck: int
+
+
+class ChangedTask(UnusableTasks):
+    """Another edit of the same task was saved first. `based_on` is the digest of that: with it, yours replaces it."""
+
+    def __init__(self, theirs: BookLine, yours: BookLine) -> None:
+        self.based_on = theirs.digest
+        super().__init__(
+            "not saved, because somebody else has changed this task meanwhile. "
+            f"Theirs: {theirs.raw}. Yours: {yours.raw}. Save again to put yours in its place, or cancel to keep theirs"
+        )
 
 
 class TaskBook:
@@ -105,11 +121,14 @@ class TaskBook:
             _refuse_repeated(lines, rows)
             lines.extend(rows)
 
-    def replace(self, query: str, line: TaskLine) -> None:
-        """Put a task in the place of another. Raises UnusableTasks when that is gone, or the new query is taken."""
+    def replace(self, query: str, line: TaskLine, based_on: str = "") -> None:
+        """Put a task in the place of another. Raises UnusableTasks when that is gone, or the new query is taken, and
+        ChangedTask when it is not the one of the digest `based_on` any more."""
         with self._change() as (lines, record):
             old = _find(lines, query)
             row = _to_book_line(line.model_copy(update={"made": None}), self.file.stem)
+            if based_on not in ("", old.digest) and row.raw != old.raw:
+                raise ChangedTask(old, row)
             _refuse_repeated([other for other in lines if other is not old], [row])
             lines[lines.index(old)] = row
             if row.key != old.key:
@@ -130,6 +149,13 @@ class TaskBook:
             record.made = sorted(deleted | {compute_digest(normalize_query(line.query)) for line in kept})
             return Merge(len(kept), len(own), len(marked) - len(kept))
 
+    def move(self, file: Path) -> None:
+        """Move the tasks, and what is remembered about them, to another file."""
+        with lock_file(self._lock_file):
+            for place in (self._record_file, self.file):
+                if place.is_file():
+                    place.rename(file.with_suffix(place.suffix))
+
     def _read_record(self) -> BookRecord:
         if not self.file.is_file() or not self._record_file.is_file():
             return BookRecord()
@@ -141,9 +167,7 @@ class TaskBook:
     @contextmanager
     def _change(self) -> Iterator[tuple[list[BookLine], BookRecord]]:
         """The lines and the record to be changed; both are written when the body succeeds, one process at a time."""
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        with self._lock_file.open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with lock_file(self._lock_file):
             lines, record = self.read(), self._read_record()
             before = set(record.made)
             yield lines, record

@@ -12,7 +12,7 @@ from pool_registry.atomic_write import write_atomically
 from trainer.errors import UnusableTasks
 from trainer.tasks.practice import task_book
 from trainer.tasks.practice.pasted_lines import read_answer, read_pasted
-from trainer.tasks.practice.task_book import TaskBook, count_splits
+from trainer.tasks.practice.task_book import ChangedTask, TaskBook, count_splits
 from trainer.tasks.registry import open_source
 from trainer.tasks.sources.jsonl import TaskLine
 
@@ -163,3 +163,22 @@ def test_a_cell_of_several_lines_keeps_the_numbers_of_those_below():
 )
 def test_typed_answers_are_numbers_where_they_are(text, answer):
     assert read_answer(text) == answer and type(read_answer(text)) is type(answer)
+
+
+def test_an_edit_of_a_task_that_another_has_changed_since_is_refused_with_both(book):
+    seen = book.find("made 1").digest
+    book.replace("made 1", write_line("made 1", "theirs"), seen)
+    with pytest.raises(ChangedTask, match=r"theirs.*yours") as refusal:
+        book.replace("made 1", write_line("made 1", "yours"), seen)
+    assert book.find("made 1").task.expected == "theirs"
+    book.replace("made 1", write_line("made 1", "yours"), refusal.value.based_on)
+    assert book.find("made 1").task.expected == "yours"
+
+
+def test_a_book_that_moves_remembers_what_was_struck(book):
+    book.strike("made 1")
+    moved = book.file.with_name("other.jsonl")
+    book.move(moved)
+    assert not book.read() and len(TaskBook(moved).read()) == 3
+    make_again(TaskBook(moved))
+    assert "made 1" not in list_queries(TaskBook(moved))
