@@ -59,7 +59,7 @@ class BindingEdits:
 
     def choose(self, checkpoint: str, pool_hash: str, learnt: str, worker: str) -> None:
         """Store a choice; it replaces an earlier one."""
-        with writing(self._engine) as session:
+        with writing(self._engine, "binding_edit") as session:
             session.merge(BindingEditRow(checkpoint=checkpoint, pool_hash=pool_hash, learnt=learnt, worker=worker))
 
     def forget(self, checkpoint: str, pool_hash: str, learnt: str | None = None) -> int:

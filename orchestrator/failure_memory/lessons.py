@@ -64,7 +64,7 @@ class LessonStore:
 
     def add(self, row: LessonRow) -> None:
         """Store a lesson; it replaces the one of the same episode."""
-        with writing(self._engine) as session:
+        with writing(self._engine, "reflection") as session:
             session.connection().execute(delete(LessonRow).where(col(LessonRow.episode) == row.episode))
             session.add(row)
 

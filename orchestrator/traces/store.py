@@ -199,7 +199,7 @@ class TraceStore:
     def star(self, episode_id: str, on: bool) -> None:
         """Mark a trace as worth imitating, or remove the mark. Raises EpisodeNotFound."""
         self.row(episode_id)
-        with writing(self._engine) as session:
+        with writing(self._engine, "star") as session:
             row = session.get(StarRow, episode_id)
             if on and row is None:
                 session.add(StarRow(episode=episode_id, created_at=datetime.now(UTC)))
@@ -241,7 +241,7 @@ class TraceStore:
 
     def mark_interrupted(self) -> int:
         """Mark running episodes whose process has ended as interrupted. Returns how many there were."""
-        with writing(self._engine) as session:
+        with writing(self._engine, "episode") as session:
             query = select(EpisodeRow).where(EpisodeRow.state == "running")
             lost = [row for row in session.exec(query) if not is_alive(row.owner, self._home)]
             for row in lost:

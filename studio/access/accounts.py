@@ -122,7 +122,7 @@ class Accounts:
         if not MIN_PASSWORD_CHARS <= len(password) <= MAX_PASSWORD_CHARS:
             raise AccountError(f"a password needs {MIN_PASSWORD_CHARS} to {MAX_PASSWORD_CHARS:,} characters")
         password_hash = _password_hasher().hash(password)
-        with writing(self._engine) as session:
+        with writing(self._engine, "account") as session:
             session.exec(delete(SessionRow).where(col(SessionRow.user_name) == name))
             before = session.get(AccountRow, name)
             first = session.exec(select(AccountRow.name)).first() is None
@@ -135,7 +135,7 @@ class Accounts:
 
     def set_role(self, name: str, role: UserRole) -> None:
         """Change what a person may do, from their next request on. Raises AccountError."""
-        with writing(self._engine) as session:
+        with writing(self._engine, "account") as session:
             row = _find_account(session, name)
             row.role = role.value
             session.add(row)
@@ -144,7 +144,7 @@ class Accounts:
 
     def remove(self, name: str) -> None:
         """Remove a person; their open sessions and their tokens end at once. Raises AccountError."""
-        with writing(self._engine) as session:
+        with writing(self._engine, "account") as session:
             row = _find_account(session, name)
             session.exec(delete(SessionRow).where(col(SessionRow.user_name) == name))
             session.exec(delete(TokenRow).where(col(TokenRow.user_name) == name))
@@ -229,7 +229,7 @@ class Tokens:
         """Create a token and return it; only its hash is stored. Raises AccountError for a taken or unusable name."""
         _check_name(name)
         token = TOKEN_PREFIX + secrets.token_urlsafe(32)
-        with writing(self._engine) as session:
+        with writing(self._engine, "api_token") as session:
             if session.get(TokenRow, name) is not None:
                 raise AccountError(f"a token {name!r} exists already; remove it first, or choose another name")
             if user:

@@ -41,7 +41,7 @@ class ReadOnlyPools:
             return session.get(ReadOnlyPoolRow, name) is not None
 
     def set(self, name: str, read_only: bool) -> None:
-        with writing(self._engine) as session:
+        with writing(self._engine, "read_only_pool") as session:
             row = session.get(ReadOnlyPoolRow, name)
             if read_only and row is None:
                 session.add(ReadOnlyPoolRow(name=name))

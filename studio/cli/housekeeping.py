@@ -75,8 +75,7 @@ def tidy(
     changes |= {} if trash_days is None else {"trash_days": trash_days}
     with open_prepared_store(home) as store:
         if changes:
-            current = setting.read_retention(store.home)
-            setting.write_retention(store.home, current.model_copy(update=changes))
+            setting.change_retention(store.home, changes)
         kept = setting.read_retention(store.home).model_dump()
         done = setting.tidy(store, dry_run)
     limits = ", ".join(f"{name} {value:g}" for name, value in kept.items() if value is not None)

@@ -42,7 +42,7 @@ def upload_routes() -> APIRouter:
         draft = place.with_name(f".{randomness.token_hex(6)}")
         try:
             size = await _stream(request, draft)
-            draft.replace(place)
+            place = _keep(draft, place)
         finally:
             draft.unlink(missing_ok=True)
             if not any(place.parent.iterdir()):
@@ -103,11 +103,20 @@ def _place(home: Home, name: str, folder: str) -> Path:
     else:
         folder = randomness.token_hex(6)
         (root / folder).mkdir(parents=True)
-    place, number = root / folder / safe, 1
-    while place.exists():
-        number += 1
-        place = place.with_name(f"{Path(safe).stem}-{number}{Path(safe).suffix}")
-    return place
+    return root / folder / safe
+
+
+def _keep(draft: Path, place: Path) -> Path:
+    """Give an upload its name, or one beside it where that is taken: of two that come at once each is kept."""
+    name, number = place, 1
+    while True:
+        try:
+            name.touch(exist_ok=False)
+        except FileExistsError:
+            number += 1
+            name = place.with_stem(f"{place.stem}-{number}")
+        else:
+            return draft.replace(name)
 
 
 async def _stream(request: Request, draft: Path) -> int:

@@ -6,7 +6,7 @@ Starred traces, and those that run or wait, always stay. What is deleted goes to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, func
 from sqlmodel import Session, col, select
 
 from orchestrator.traces.store import EpisodeRow, EventRow, StarRow, Store
-from pool_registry.atomic_write import write_atomically
+from pool_registry.atomic_write import lock_file, write_atomically
 from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import Home
 from pool_registry.strict_model import FrozenModel
@@ -67,6 +67,12 @@ def read_retention(home: Home) -> Retention:
 def write_retention(home: Home, retention: Retention) -> None:
     """Write the setting."""
     write_atomically(_file(home), retention.model_dump_json(indent=1))
+
+
+def change_retention(home: Home, changes: Mapping[str, float | None]) -> None:
+    """Change some of the setting; of two people who do so at once each keeps theirs. Raises StorageError."""
+    with lock_file(_file(home).with_suffix(".lock")):
+        write_retention(home, read_retention(home).model_copy(update=dict(changes)))
 
 
 def tidy(store: Store, dry_run: bool = False) -> Tidying:

@@ -15,9 +15,8 @@ from sqlmodel import Session, col, select
 from orchestrator.checkpoints import STARTERS, complete_steps
 from orchestrator.failure_memory.lessons import LessonRow
 from orchestrator.traces.store import EpisodeRow, EventRow, StarRow, Store
-from pool_registry.errors import InvalidPool, StorageError
-from pool_registry.storage.database import writing
-from pool_registry.storage.pool_store import PoolHeadRow, PoolVersionRow, add_unlisted_pools
+from pool_registry.errors import StorageError
+from pool_registry.storage.pool_store import PoolHeadRow, PoolVersionRow, copy_head, keep_versions
 from pool_registry.text import count_of
 from studio.access.pool_rights import ReadOnlyPoolRow, ReadOnlyPools
 from studio.housekeeping.trash import Trash, TrashEntry
@@ -25,6 +24,7 @@ from studio.model_server.server_record import list_servers
 from studio.orchestrators.default import STARTER
 from studio.publish.publication_record import find_record
 from trainer.jobs.queue import JobRow, JobStore
+from trainer.tasks.practice.task_book import TaskBook
 
 IN_USE = ("queued", "running", "stopping")
 MEASURES = "evaluate"  # the kind of a job that is an evaluation and nothing else
@@ -117,39 +117,38 @@ class Things:
         return self.kinds[name]
 
     def _delete_pool(self, name: str) -> TrashEntry:
+        return self._put_pool(name, lambda _session: None)
+
+    def _put_pool(self, name: str, first: Callable[[Session], None]) -> TrashEntry:
+        """Move a pool to the trash, after `first` in the same transaction; its traces keep the versions they name."""
         ReadOnlyPools(self._store.engine).check(name)
-        self._keep_versions(name)
         rows = [
             ("pool_version", col(PoolVersionRow.name) == name),
             ("pool_head", col(PoolHeadRow.name) == name),
             ("reflection", col(LessonRow.pool) == name),
             ("read_only_pool", col(ReadOnlyPoolRow.name) == name),
         ]
-        return self.trash.put("pool", name, rows, [self._tasks_file(name)])
 
-    def _keep_versions(self, name: str) -> None:
-        """Keep a pool's versions for the traces that name them, out of every list."""
-        pools = [stored.pool for stored in self._store.pools.versions(name)]
-        with writing(self._store.engine) as session:
-            add_unlisted_pools(session, {pool.hash: pool for pool in pools})
+        def prepare(session: Session) -> None:
+            first(session)
+            keep_versions(session, name)
+            session.flush()
+
+        return self.trash.put("pool", name, rows, [self._tasks_file(name)], prepare)
 
     def _rename_pool(self, name: str, new: str) -> str:
-        ReadOnlyPools(self._store.engine).check(name)
         blocking = self._pool_dependents(name).blocking
         if blocking:
             raise StorageError(f"pool {name} cannot be renamed: {'; '.join(blocking)}")
-        if new in self._store.pools.names():
-            raise InvalidPool([("name", f"there is a pool {new!r} already; choose another name")])
-        pool = self._store.pools.latest(name).pool
-        self._store.pools.save(type(pool).model_validate({**pool.model_dump(), "name": new}))
-        with writing(self._store.engine) as session:
+
+        def move(session: Session) -> None:
+            copy_head(session, name, new)
             session.connection().execute(update(LessonRow).where(col(LessonRow.pool) == name).values(pool=new))
             renamed = update(ReadOnlyPoolRow).where(col(ReadOnlyPoolRow.name) == name).values(name=new)
             session.connection().execute(renamed)
-        tasks = self._tasks_file(name)
-        if tasks.is_file():
-            tasks.rename(self._tasks_file(new))
-        self._delete_pool(name)
+            TaskBook(self._tasks_file(name)).move(self._tasks_file(new))
+
+        self._put_pool(name, move)
         return "earlier traces keep the old name, and its older versions are in the trash"
 
     def _pool_dependents(self, name: str) -> Dependents:

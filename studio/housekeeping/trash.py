@@ -12,7 +12,7 @@ import gzip
 import json
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -65,9 +65,19 @@ class Trash:
         name: str,
         rows: Sequence[tuple[str, ColumnElement[bool]]] = (),
         places: Sequence[Path] = (),
+        first: Callable[[Session], None] = lambda _session: None,
     ) -> TrashEntry:
-        """Move rows (table, condition), in the order in which they can be inserted, and files here."""
-        kept = read_rows(self._engine, rows)
+        """Move rows (table, condition), in the order in which they can be inserted, and files here, all in one
+        transaction: what others save goes here, too, or is refused. It begins with `first`."""
+        with writing(self._engine, *(name for name, _ in rows)) as session:
+            first(session)
+            kept = read_rows(session, rows)
+            entry = self._keep(kind, name, kept, places)
+            delete_rows(session, rows)
+        return entry
+
+    def _keep(self, kind: str, name: str, kept: Rows, places: Sequence[Path]) -> TrashEntry:
+        """Write rows here and move files here."""
         there = [place for place in places if place.exists()]
         entry = TrashEntry(
             key=f"{datetime.now(UTC):%Y%m%d%H%M%S}-{secrets.token_hex(3)}",
@@ -84,7 +94,6 @@ class Trash:
             (draft / "entry.json").write_text(entry.model_dump_json(), encoding="utf-8")
         for number, place in enumerate(there):
             shutil.move(place, self._folder / entry.key / "files" / str(number))
-        delete_rows(self._engine, rows)
         return entry
 
     def list(self) -> list[TrashEntry]:
@@ -124,21 +133,17 @@ class Trash:
         return len(old)
 
 
-def read_rows(engine: Engine, rows: Sequence[tuple[str, ColumnElement[bool]]]) -> Rows:
+def read_rows(session: Session, rows: Sequence[tuple[str, ColumnElement[bool]]]) -> Rows:
     """The rows of these conditions as JSON values, by table."""
-    with Session(engine) as session:
-        return {
-            name: [
-                _pack(dict(row)) for row in session.connection().execute(select(_table(name)).where(which)).mappings()
-            ]
-            for name, which in rows
-        }
+    return {
+        name: [_pack(dict(row)) for row in session.connection().execute(select(_table(name)).where(which)).mappings()]
+        for name, which in rows
+    }
 
 
-def delete_rows(engine: Engine, rows: Sequence[tuple[str, ColumnElement[bool]]]) -> None:
-    with writing(engine) as session:
-        for name, which in reversed(rows):
-            session.connection().execute(delete(_table(name)).where(which))
+def delete_rows(session: Session, rows: Sequence[tuple[str, ColumnElement[bool]]]) -> None:
+    for name, which in reversed(rows):
+        session.connection().execute(delete(_table(name)).where(which))
 
 
 def insert_rows(engine: Engine, rows: Rows) -> None:

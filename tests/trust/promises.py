@@ -260,6 +260,20 @@ PROMISES = (
         ("tests/pool_registry/network/test_misbehaving_servers.py",),
     ),
     Promise(
+        "edits",
+        "No acknowledged edit of a pool is lost, whoever else saves, renames, deletes or is killed",
+        "an edit beside others, one of two processes killed",
+        "random",
+        (
+            "tests/pool_registry/storage/test_edits_at_once.py",
+            "tests/studio/pages/test_edits_at_once.py",
+            "tests/studio/housekeeping/test_edits_meanwhile.py",
+        ),
+        "is_lost or all_in_the_pool or edit_during",
+        2,
+        200,
+    ),
+    Promise(
         "savers",
         "Of processes that save or claim at once none loses anything",
         "a race of eight processes",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import keyring
 import pytest
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,6 +74,24 @@ def test_several_files_go_into_one_folder_under_the_home(client, home):
     assert first["path"] == second["path"] and first["file"] != second["file"]
     assert Path(first["file"]).read_bytes() == b"# Notes" and Path(second["file"]).read_bytes() == b"more"
     assert Path(first["path"]).parent == home / "artifacts" / "documents"
+
+
+def test_files_of_one_name_that_come_at_once_are_all_kept(client, monkeypatch):
+    folder = client.post("/api/documents", params={"name": "first.md"}, content=b"# First").json()["folder"]
+    all_here, stream = threading.Barrier(4), uploads._stream
+
+    async def stream_together(request: Request, draft: Path) -> int:
+        all_here.wait(30)
+        return await stream(request, draft)
+
+    def upload(number: int) -> str:
+        fields = {"name": "notes.md", "folder": folder}
+        return client.post("/api/documents", params=fields, content=str(number).encode()).json()["file"]
+
+    monkeypatch.setattr(uploads, "_stream", stream_together)
+    with ThreadPoolExecutor(4) as threads:
+        files = list(threads.map(upload, range(4)))
+    assert [Path(file).read_text() for file in files] == [str(number) for number in range(4)]
 
 
 @pytest.mark.parametrize(
