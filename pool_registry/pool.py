@@ -12,6 +12,7 @@ from pool_registry.deployment_mode import AUTONOMOUS, DeploymentMode
 from pool_registry.errors import InvalidPool, PoolNotFound
 from pool_registry.kinds import field_problems, kind_of, load_config, role_of
 from pool_registry.literal_keys import find_literal_keys
+from pool_registry.schemas.schema_size import size_problem
 from pool_registry.secrets import WRITE_REFERENCE
 from pool_registry.strict_model import FrozenModel
 from pool_registry.worker import NAME_PATTERN, WorkerSpec
@@ -136,7 +137,7 @@ def check_pool(pool: Pool) -> None:
             problems.append((f"workers.{index}.name", f"the name {spec.name!r} is used twice"))
         seen.add(spec.name)
         try:
-            load_config(spec)
+            problems += [(f"workers.{index}.{where}", what) for where, what in _list_large_schemas(spec)]
         except InvalidPool as error:
             problems += [
                 (f"workers.{index}.{'' if where == 'kind' else 'config.'}{where}", what)
@@ -171,6 +172,18 @@ def check_files(pool: Pool, before: Pool | None = None) -> None:
     ]
     if problems:
         raise InvalidPool(problems)
+
+
+def _list_large_schemas(spec: WorkerSpec) -> list[tuple[str, str]]:
+    """The schemas of an enabled worker that ask for too much. Raises InvalidPool where its configuration is wrong."""
+    config = load_config(spec)
+    schemas = {"config.parameters": spec.config.get("parameters")}
+    if spec.output is not None:
+        schemas["output.json_schema"] = spec.output.json_schema
+    problems = [(where, problem) for where, schema in schemas.items() if (problem := size_problem(schema))]
+    for inner in kind_of(spec).load().inner_workers(config):
+        problems += _list_large_schemas(inner)
+    return problems if spec.enabled else []
 
 
 def _missing_tool(pool: Pool, spec: WorkerSpec) -> str | None:

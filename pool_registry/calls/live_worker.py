@@ -43,11 +43,14 @@ from pool_registry.language_models.completion import (
     estimate_completion,
 )
 from pool_registry.language_models.context_budget import TOO_LONG
-from pool_registry.schemas.output_check import BadOutput, OutputChecker, compile_schema
+from pool_registry.schemas.output_check import BadOutput, OutputChecker
+from pool_registry.schemas.schema_check import SchemaCheck
+from pool_registry.schemas.schema_size import SchemaTooLarge
 from pool_registry.secrets import list_references, redact, redact_value
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 MAX_ERROR_CHARS = 1000
+MAX_ERRORS = 10  # of the arguments of one call
 NO_PRICE = (
     "{0} was not called: the cost of this run has a limit, and what a call of {0} costs is not known. "
     "Give it a price on the Pool page, or say there that it is free"
@@ -75,11 +78,9 @@ class LiveWorker:
         self._retries = spec.retries if worker.remote else 0
         self._breaker = breaker_of(spec) if worker.remote else None  # what runs here fails by what it is asked
         self._has_tools = bool(getattr(worker.config, "tools", ()))
-        self._output_checker = OutputChecker(spec.output) if spec.output else None
-        try:
-            self._schema = compile_schema(self.parameters)
-        except ValueError as error:
-            raise InvalidPool([("parameters", str(error))]) from error
+        self._output_checker: OutputChecker | None = None
+        self._schema: SchemaCheck | None = None
+        self._refusal = self._compile_schemas()
         # With a key, somebody's account is charged, if anything is.
         may_charge = worker.may_charge(worker.config) or (worker.remote and bool(list_references(spec.config)))
         self._charges = may_charge and not (spec.has_price or spec.free)
@@ -99,18 +100,28 @@ class LiveWorker:
             return self.spec.effects == "some"
         return self.role == "tool" and not self.worker.only_reads
 
+    def _compile_schemas(self) -> str:
+        """Compile both schemas; return why every call is refused where a stored one asks for too much, else ""."""
+        try:
+            self._schema = SchemaCheck(self.parameters)
+            self._output_checker = OutputChecker(self.spec.output) if self.spec.output else None
+        except SchemaTooLarge as error:
+            return f"{self.spec.name} cannot be called: {error}"
+        except ValueError as error:
+            raise InvalidPool([("parameters", str(error))]) from error
+        return ""
+
     def argument_problem(self, arguments: Mapping[str, JsonValue]) -> str | None:
         """Explain to a model why the schema refuses `arguments`; None when it accepts them."""
+        if self._schema is None or self._refusal:
+            return self._refusal
         try:
-            if self._schema.is_valid(arguments):
+            if self._schema.accepts(arguments):
                 return None
-            problems = [
-                f"{'.'.join(map(str, error.instance_path)) or 'arguments'}: {error.message}"
-                for error in self._schema.iter_errors(arguments)
-            ]
+            problem = self._schema.explain(arguments, "arguments", MAX_ERRORS, MAX_ERROR_CHARS)
         except ValueError as error:  # no JSON at all: a policy's bug, or NaN
-            problems = [f"arguments: {error}"]
-        return "; ".join(problems)[:MAX_ERROR_CHARS]
+            problem = f"arguments: {error}"
+        return problem[:MAX_ERROR_CHARS]
 
     async def close(self) -> None:
         self._time_limit.close()

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any
 
-import jsonschema_rs
 from pydantic import AfterValidator, Field
 
-from pool_registry.actions import as_text
-
-MAX_SCHEMA_CHARS = 100_000
+from pool_registry.schemas.schema_check import SchemaCheck
+from pool_registry.schemas.schema_size import SchemaTooLarge
 
 
 def schema_problem(schema: object) -> str:
     """Explain why `schema` cannot describe a worker's arguments; "" when it can."""
-    if not isinstance(schema, dict) or schema.get("type") != "object":
-        return "the schema of its arguments does not describe an object"
     try:
-        if len(as_text(schema)) > MAX_SCHEMA_CHARS:
-            return f"the schema of its arguments has more than {MAX_SCHEMA_CHARS:,} characters"
-        # offline: a reference in a foreign schema must not fetch a file or an address
-        jsonschema_rs.validator_for(schema, offline=True)
+        _check_usable(schema)
+    except SchemaTooLarge as error:
+        return f"its arguments: {error}"
     except (ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:200]
-        return f"the schema of its arguments is not valid JSON Schema: {reason}"
+        return " ".join(str(error).split())[:300]
     return ""
 
 
@@ -60,17 +55,30 @@ def without_wording(schema: Any, words: tuple[str, ...] = ("title", "description
     return kept
 
 
-def _usable(schema: dict[str, Any]) -> dict[str, Any]:
-    problem = schema_problem(schema)
-    if problem:
-        raise ValueError(problem)
+def _check_usable(schema: object) -> None:
+    """Raises SchemaTooLarge, or ValueError where the schema is none of arguments."""
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        raise ValueError("the schema of its arguments does not describe an object")
+    try:
+        SchemaCheck(schema)
+    except SchemaTooLarge:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the schema of its arguments: {error}") from error
+
+
+def stored_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema that a configuration holds. One that asks for too much passes here, for what is stored must load:
+    check_pool refuses it where a pool is saved, and a call of its worker where one is not. Raises ValueError."""
+    with suppress(SchemaTooLarge):
+        _check_usable(schema)
     return schema
 
 
 # A field of a worker's configuration that holds the JSON Schema of its arguments.
 ArgumentsSchema = Annotated[
     dict[str, Any],
-    AfterValidator(_usable),
+    AfterValidator(stored_schema),
     Field(
         default_factory=lambda: {"type": "object"}, description="JSON Schema of its arguments, as recorded at import."
     ),

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from itertools import islice
-from typing import Any
+from contextlib import suppress
 
-import jsonschema_rs
 from pydantic import Field, field_validator, model_validator
 
 from pool_registry.actions import JsonValue, as_text, storable
 from pool_registry.schemas.regex import MATCH_S, MAX_PATTERN_CHARS, matches_whole, pattern_problem
+from pool_registry.schemas.schema_check import SHOWN_CHARS, SchemaCheck
+from pool_registry.schemas.schema_size import SchemaTooLarge
 from pool_registry.strict_model import FrozenModel
 from pool_registry.text import shorten
 
-MAX_SCHEMA_CHARS = 100_000
-SHOWN_VIOLATIONS = 3
-SHOWN_CHARS = 200  # of each violation: messages quote the value
 _FENCE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\n(.*?)```", re.DOTALL)
 
 
@@ -42,7 +38,8 @@ class Output(FrozenModel):
     @classmethod
     def _compiles(cls, schema: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
         if schema is not None:
-            compile_schema(schema)
+            with suppress(SchemaTooLarge):  # check_pool refuses it; what is stored must load
+                SchemaCheck(schema)
         return schema
 
     @field_validator("pattern")
@@ -65,22 +62,22 @@ class BadOutput(Exception):
 
 
 class OutputChecker:
-    """A compiled `Output` that checks results."""
+    """A compiled `Output` that checks results. Raises SchemaTooLarge."""
 
     def __init__(self, output: Output) -> None:
         self._pattern = output.pattern
-        self._schema: Any = None if output.json_schema is None else compile_schema(output.json_schema)
+        self._schema = None if output.json_schema is None else SchemaCheck(output.json_schema)
 
     def check(self, value: JsonValue) -> JsonValue:
         """Return `value`, or the JSON that it holds as text, if it fits. Raises BadOutput."""
-        if self._pattern is not None:
-            return self._matching(value, self._pattern)
-        if self._schema.is_valid(value):
+        if self._schema is None:
+            return self._matching(value, self._pattern or "")
+        if self._schema.accepts(value):
             return value
         parsed = _read(value) if isinstance(value, str) else value
-        if parsed is not value and self._schema.is_valid(parsed):
+        if parsed is not value and self._schema.accepts(parsed):
             return parsed
-        raise BadOutput(violations(self._schema, parsed))
+        raise BadOutput(self._schema.explain(parsed, "result"))
 
     def _matching(self, value: JsonValue, pattern: str) -> JsonValue:
         try:
@@ -89,26 +86,6 @@ class OutputChecker:
         except TimeoutError:
             raise BadOutput(f"the pattern {pattern!r} takes more than {MATCH_S} s on it") from None
         raise BadOutput(f"{shorten(as_text(value), SHOWN_CHARS)!r} does not match the pattern {pattern!r}")
-
-
-def compile_schema(schema: Mapping[str, Any]) -> Any:
-    """Compile a validator that reads no file and asks no server. Raises ValueError saying what is wrong."""
-    if len(json.dumps(schema)) > MAX_SCHEMA_CHARS:
-        raise ValueError(f"a schema may have {MAX_SCHEMA_CHARS:,} characters")
-    try:
-        return jsonschema_rs.validator_for(dict(schema), offline=True)
-    except (jsonschema_rs.ValidationError, ValueError, RecursionError) as error:
-        raise ValueError(f"this is not a usable JSON Schema: {str(error).splitlines()[0][:300]}") from error
-
-
-def violations(schema: Any, value: JsonValue) -> str:
-    """Describe the first violations in one sentence for a model."""
-    errors = list(islice(schema.iter_errors(value), SHOWN_VIOLATIONS + 1))
-    shown = [
-        f"{'.'.join(map(str, error.instance_path)) or 'result'}: {shorten(error.message, SHOWN_CHARS)}"
-        for error in errors[:SHOWN_VIOLATIONS]
-    ]
-    return "; ".join(shown) + (" ..." if len(errors) > SHOWN_VIOLATIONS else "")
 
 
 def _read(text: str) -> JsonValue:

@@ -20,7 +20,7 @@ from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.network import http_client
 from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
 from pool_registry.network.http_values import OWN_HEADERS, READING, TOKEN, Method, check_path, header_value, reachable
-from pool_registry.schemas.argument_schema import schema_problem
+from pool_registry.schemas.argument_schema import stored_schema
 from pool_registry.secrets import REFERENCE, SECRET_NAME, WRITE_REFERENCE, ends_in_reference, resolve_references
 from pool_registry.workers._http_base import HttpApi, HttpApiConfig, PreparedRequest
 
@@ -81,9 +81,7 @@ class HttpConfig(HttpApiConfig):
 
     @model_validator(mode="after")
     def _fits(self) -> HttpConfig:
-        problem = schema_problem(self.schema_of_arguments())
-        if problem:
-            raise ValueError(problem)
+        stored_schema(self.schema_of_arguments())
         properties = self.schema_of_arguments().get("properties") or {}
         lost = sorted(set(self.placeholders()) - set(properties))
         if lost:

@@ -22,7 +22,7 @@ from pool_registry.errors import WorkerFault
 from pool_registry.network import http_client
 from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
 from pool_registry.network.http_values import KeyReference, once, resolve_key
-from pool_registry.schemas.argument_schema import schema_problem
+from pool_registry.schemas.argument_schema import stored_schema
 from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker
 
@@ -67,10 +67,7 @@ class SpaceConfig(StrictModel):
     @field_validator("parameters")
     @classmethod
     def _is_usable(cls, value: dict[str, Any]) -> dict[str, Any]:
-        problem = schema_problem(value) if value else ""
-        if problem:
-            raise ValueError(problem)
-        return value
+        return stored_schema(value) if value else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import Orchestrator
@@ -17,7 +16,7 @@ from orchestrator.policies.base import agent_step, write_turn
 from orchestrator.policies.fallback import AUTO, choose_fallback_agent
 from pool_registry.actions import JsonValue, as_text, storable
 from pool_registry.calls.live_pool import LivePool
-from pool_registry.schemas.output_check import compile_schema, violations
+from pool_registry.schemas.schema_check import SchemaCheck
 from studio.model_server.client_tools import ClientCalls
 
 TRIES = 2  # of an agent that writes the answer again
@@ -31,15 +30,15 @@ class AnswerForm:
 
     def __init__(self, schema: Mapping[str, JsonValue]) -> None:
         self.schema = schema
-        self._validator: Any = compile_schema(schema)
+        self._check = SchemaCheck(schema)
 
     def fit(self, answer: JsonValue) -> JsonValue:
         """The answer as a value that fits. Raises ValueError saying how it differs."""
         candidates = [answer, *_read_json(answer)]
         for candidate in [*candidates, *self._wrap(answer)]:
-            if self._validator.is_valid(candidate):
+            if self._check.accepts(candidate):
                 return candidate
-        raise ValueError(violations(self._validator, candidates[-1]))
+        raise ValueError(self._check.explain(candidates[-1], "result"))
 
     def write_instruction(self) -> str:
         """What a model is told so that its answer fits."""

@@ -119,7 +119,7 @@ def _parse(text: str) -> Any:
         if text.lstrip()[:1] in ("{", "["):
             raise _document_error(f"it is not valid JSON: {error}") from error
     try:
-        _check_depth(text)
+        _check_size(text)
         return yaml.load(text, Loader=_YAML)  # noqa: S506  a safe loader
     except yaml.YAMLError as error:
         raise _document_error(f"it is not valid YAML: {' '.join(str(error).split())[:300]}") from error
@@ -128,16 +128,25 @@ def _parse(text: str) -> Any:
         raise _document_error(f"it holds a value that is not valid YAML: {error}") from error
 
 
-def _check_depth(text: str) -> None:
-    """Refuse deep YAML by its events: PyYAML's fast loader would end the whole process."""
-    depth = 0
+def _check_size(text: str) -> None:
+    """Refuse large and deep YAML by its events, which take no memory: values would be built for minutes before their
+    number is known, and PyYAML's fast loader would end the whole process at deep ones."""
+    parts = depth = 0
     for event in yaml.parse(text, Loader=_YAML):
+        if isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+            continue
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+        parts += isinstance(event, yaml.NodeEvent)
         if depth > MAX_DEPTH:
             raise _too_deep()
+        if parts > 2 * MAX_NODES:  # every second one may be a key
+            raise _too_large()
+
+
+def _too_large() -> InvalidPool:
+    return _document_error(f"it has more than {MAX_NODES:,} parts; cut it down to the operations that you need")
 
 
 def _too_deep() -> InvalidPool:
@@ -153,7 +162,7 @@ class _Plain:
     def copy(self, value: Any, depth: int = 0) -> JsonValue:
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            raise _document_error(f"it has more than {MAX_NODES:,} parts")
+            raise _too_large()
         if depth > MAX_DEPTH:
             raise _too_deep()
         if isinstance(value, dict):

@@ -23,7 +23,7 @@ from pool_registry.calls.live_pool import LivePool, live_pool, open_live_pool
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
 from pool_registry.kinds import KINDS, Kind
 from pool_registry.pool import Pool, check_pool, export_pool, import_pool
-from pool_registry.schemas.output_check import compile_schema
+from pool_registry.schemas.schema_check import SchemaCheck
 from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.upgrade import open_engine
 from pool_registry.worker import Call, NoConfig, Reply, Visible, Worker, WorkerSpec, one_string
@@ -204,7 +204,7 @@ def test_an_output_that_cannot_be_checked_is_refused_when_saved(output):
 
 def test_argument_schemas_read_no_file_and_ask_no_server():
     with pytest.raises(ValueError, match="Retrieval is disabled"):
-        compile_schema({"$ref": "http://127.0.0.1:9/schema"})
+        SchemaCheck({"$ref": "http://127.0.0.1:9/schema"})
 
 
 @given(st.text(max_size=200))

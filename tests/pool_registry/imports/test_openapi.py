@@ -291,6 +291,14 @@ def test_what_is_no_document_is_refused_with_the_reason(text, sentence):
         operations.list_operations(text)
 
 
+@pytest.mark.medium
+@pytest.mark.parametrize("items", ["- a\n" * 1_100_000, "  [" + "1, " * 1_100_000 + "]"], ids=["block", "flow"])
+def test_large_yaml_is_refused_while_it_is_read(items, monkeypatch):
+    monkeypatch.setattr(yaml, "load", lambda *_, **__: pytest.fail("its values were built before they were counted"))
+    with pytest.raises(InvalidPool, match="more than 500,000 parts; cut it down"):
+        operations.list_operations(f"openapi: 3.1.0\npaths: {{}}\nx:\n{items}\n")
+
+
 def test_wrong_settings_are_told_by_field(document):
     with pytest.raises(InvalidPool) as told:
         operations.list_operations(document, base_url="ftp://x", api_key="sk-plain", key_header="a b")

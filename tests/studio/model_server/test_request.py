@@ -20,6 +20,8 @@ from studio.model_server.request import (
     ChatRequest,
     RequestLimits,
     ResponsesRequest,
+    read_form,
+    read_tool_use,
     tighten_limits,
 )
 from tests.studio.support.sent_body import read_body
@@ -293,3 +295,14 @@ def test_progress_says_how_steps_end_and_never_what_they_return():
         "Round 3: the answer",
     ]
     assert (progress.done, progress.total) == (2, 2)
+
+
+def test_a_schema_of_a_client_that_asks_for_too_much_is_refused_with_the_limit():
+    doubled = {f"L{n}": {"anyOf": [{"$ref": f"#/$defs/L{n + 1}"}] * 2} for n in range(30)}
+    schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/L0"}}, "$defs": {**doubled, "L30": {}}}
+    form = {"type": "json_schema", "json_schema": {"name": "f", "schema": schema}}
+    tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
+    with pytest.raises(ApiError, match="more than 20,000 parts when its references are expanded"):
+        read_tool_use([tool], None, None, {})
+    with pytest.raises(ApiError, match="more than 20,000 parts when its references are expanded"):
+        read_form(form, "response_format", {})

@@ -7,7 +7,6 @@ file and never made again. Removing the file forgets everything.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -48,7 +47,7 @@ class BookLine:
     @property
     def digest(self) -> str:
         """The digest of the whole line: an edit names with it what the person saw."""
-        return _digest(self.raw)
+        return compute_digest(self.raw)
 
     @property
     def is_made(self) -> bool:
