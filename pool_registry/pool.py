@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from pydantic import Field, ValidationError
 
@@ -105,17 +106,23 @@ class Pool(FrozenModel):
     def with_worker(self, spec: WorkerSpec, replacing: str | None = None) -> Pool:
         """Return this pool with `spec` in the place of `replacing`, or at the end."""
         if replacing is None:
-            return self._with((*self.workers, spec))
+            return self._with((*self.workers, spec), spec)
         self.worker(replacing)
-        return self._with(tuple(spec if old.name == replacing else old for old in self.workers))
+        return self._with((spec if old.name == replacing else old for old in self.workers), spec)
+
+    def with_workers(self, specs: Sequence[WorkerSpec]) -> Pool:
+        """Return this pool with `specs` at its end. How they fit in is checked here, each one when it is stored."""
+        return self._with((*self.workers, *specs))
 
     def without_worker(self, name: str) -> Pool:
         self.worker(name)
-        return self._with(tuple(spec for spec in self.workers if spec.name != name))
+        return self._with(spec for spec in self.workers if spec.name != name)
 
-    def _with(self, workers: Sequence[WorkerSpec]) -> Pool:
+    def _with(self, workers: Iterable[WorkerSpec], new: WorkerSpec | None = None) -> Pool:
+        """Return this pool with other workers, of which the `new` one is checked: the others were when they came, and
+        a pool is checked as a whole before it is stored."""
         pool = self.model_copy(update={"workers": tuple(workers)})
-        check_pool(pool)
+        _check_workers(pool, () if new is None else (new,))
         return pool
 
 
@@ -130,44 +137,68 @@ def rename_pool(pool: Pool, name: str) -> Pool:
 def check_pool(pool: Pool) -> None:
     """Raise InvalidPool with every problem: names used twice, unknown kinds, wrong configurations, keys that are
     written out, fallbacks."""
-    problems: list[tuple[str, str]] = []
+    _check_workers(pool, pool.workers)
+
+
+def _check_workers(pool: Pool, new: Sequence[WorkerSpec]) -> None:
+    """Check how the workers of a pool fit together, and what each of the `new` ones says itself."""
+    members, unchecked = _Members.of_pool(pool), {id(spec) for spec in new}
     seen: set[str] = set()
+    problems: list[tuple[str, str]] = []
     for index, spec in enumerate(pool.workers):
         if spec.name in seen:
             problems.append((f"workers.{index}.name", f"the name {spec.name!r} is used twice"))
         seen.add(spec.name)
-        try:
-            problems += [(f"workers.{index}.{where}", what) for where, what in _list_large_schemas(spec)]
-        except InvalidPool as error:
-            problems += [
-                (f"workers.{index}.{'' if where == 'kind' else 'config.'}{where}", what)
-                for where, what in error.problems
-            ]
-        tool = _missing_tool(pool, spec)
-        if tool is not None:
-            problems.append((f"workers.{index}.config.tools", f"there is no other worker {tool!r} in this pool"))
-        problems += [
-            (f"workers.{index}.{where}", f"{what}: {WRITE_REFERENCE}")
-            for where, what in find_literal_keys({"config": spec.config, "description": spec.description})
-        ]
-        problem = _fallback_problem(pool, spec)
-        if problem is not None:
-            problems.append((f"workers.{index}.fallback", problem))
-        problem = _summarizer_problem(pool, spec)
-        if problem is not None:
-            problems.append((f"workers.{index}.summarizer", problem))
+        own = _list_own_problems(spec) if id(spec) in unchecked else ()
+        problems += [(f"workers.{index}.{where}", what) for where, what in (*own, *_list_misfits(members, spec))]
     if problems:
         raise InvalidPool(problems)
+
+
+def _list_own_problems(spec: WorkerSpec) -> Iterator[tuple[str, str]]:
+    """What is wrong with a worker in any pool."""
+    try:
+        yield from _list_large_schemas(spec)
+    except InvalidPool as error:
+        for where, what in error.problems:
+            yield f"{'' if where == 'kind' else 'config.'}{where}", what
+    for where, what in find_literal_keys({"config": spec.config, "description": spec.description}):
+        yield where, f"{what}: {WRITE_REFERENCE}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Members:
+    """The names in a pool by which workers refer to each other, gathered once for all of them."""
+
+    names: frozenset[str]
+    enabled: Mapping[str, WorkerSpec]
+
+    @classmethod
+    def of_pool(cls, pool: Pool) -> _Members:
+        return cls(frozenset(spec.name for spec in pool.workers), {spec.name: spec for spec in pool.enabled})
+
+
+def _list_misfits(members: _Members, spec: WorkerSpec) -> Iterator[tuple[str, str]]:
+    """What is wrong with what a worker says of the others in its pool."""
+    tool = _missing_tool(members, spec)
+    if tool is not None:
+        yield "config.tools", f"there is no other worker {tool!r} in this pool"
+    problem = _fallback_problem(members, spec)
+    if problem is not None:
+        yield "fallback", problem
+    problem = _summarizer_problem(members, spec)
+    if problem is not None:
+        yield "summarizer", problem
 
 
 def check_files(pool: Pool, before: Pool | None = None) -> None:
     """Raise InvalidPool where an enabled worker names files that are missing or unusable. Workers that stood in
     `before`, just so, are not asked: what has gone since then must not stop other changes."""
-    same = before.workers if before is not None else ()
+    same = {spec.name: spec for spec in before.workers} if before is not None else {}
     problems = [
         (f"workers.{index}.config.{where}", what)
         for index, spec in enumerate(pool.workers)
-        if spec.enabled and spec not in same
+        if spec.enabled and spec != same.get(spec.name)
         for where, what in kind_of(spec).load().list_missing(load_config(spec))
     ]
     if problems:
@@ -186,39 +217,39 @@ def _list_large_schemas(spec: WorkerSpec) -> list[tuple[str, str]]:
     return problems if spec.enabled else []
 
 
-def _missing_tool(pool: Pool, spec: WorkerSpec) -> str | None:
+def _missing_tool(members: _Members, spec: WorkerSpec) -> str | None:
     """The first tool of an agent that the pool does not have; None where it has all."""
     if role_of(spec.kind) != "agent":
         return None
     tools = spec.config.get("tools")
-    names = {other.name for other in pool.workers} - {spec.name}
-    return next((str(tool) for tool in tools if tool not in names), None) if isinstance(tools, list | tuple) else None
+    names = tools if isinstance(tools, list | tuple) else ()
+    return next((str(tool) for tool in names if tool == spec.name or str(tool) not in members.names), None)
 
 
-def _fallback_problem(pool: Pool, spec: WorkerSpec) -> str | None:
+def _fallback_problem(members: _Members, spec: WorkerSpec) -> str | None:
     """Explain why the fallbacks of `spec` cannot work; None when they can."""
-    enabled = {other.name: other for other in pool.enabled}
     chain = [spec.name]
     while spec.enabled and spec.fallback:
-        if spec.fallback not in enabled:
-            state = "is switched off" if any(other.name == spec.fallback for other in pool.workers) else "is not there"
+        if spec.fallback not in members.enabled:
+            state = "is switched off" if spec.fallback in members.names else "is not there"
             return f"{spec.name} falls back on {spec.fallback!r}, which {state}; choose another worker, or none"
         if spec.fallback in chain:
             return f"{' -> '.join([*chain, spec.fallback])} is a circle; let one of them fall back on nothing"
         chain.append(spec.fallback)
         if len(chain) > MAX_FALLBACKS:
             return f"{' -> '.join(chain)} is too long; at most {MAX_FALLBACKS} workers may stand in a row"
-        spec = enabled[spec.fallback]
+        spec = members.enabled[spec.fallback]
     return None
 
 
-def _summarizer_problem(pool: Pool, spec: WorkerSpec) -> str | None:
+def _summarizer_problem(members: _Members, spec: WorkerSpec) -> str | None:
     """Explain why outputs cannot be shortened for `spec`; None when they can."""
     if not spec.summarizer:
         return None
     if spec.summarizer == spec.name:
         return "a worker cannot shorten outputs for itself; choose another agent, or none"
-    if spec.summarizer not in (agent.name for agent in pool.agents()):
+    summarizer = members.enabled.get(spec.summarizer)
+    if summarizer is None or role_of(summarizer.kind) != "agent":
         return f"{spec.summarizer!r} is no enabled language model of this pool; choose one, or none"
     return None
 

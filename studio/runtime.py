@@ -211,6 +211,16 @@ class Runtime:
         calls = self.store.traces.recent_calls(spec.name, pool, RECENT)
         return assess_worker(spec, self.probes.get(spec.model_dump_json()), calls, circuit_of(spec))
 
+    def list_health(self, pool: Pool) -> dict[str, WorkerHealth]:
+        """The health of every worker of a pool, by name. Only those that were ever called have calls to look up."""
+        called = self.store.traces.list_called_workers()
+        return {
+            spec.name: self.worker_health(spec, pool.name)
+            if spec.name in called
+            else assess_worker(spec, self.probes.get(spec.model_dump_json()), [], circuit_of(spec))
+            for spec in pool.workers
+        }
+
     async def _try(
         self, spec: WorkerSpec, arguments: Mapping[str, JsonValue], visible: tuple[Visible, ...]
     ) -> Observation:

@@ -179,6 +179,11 @@ class TraceStore:
                     seen.setdefault(worker or "", []).append((status, latency))
         return {worker: _summarize_calls(rows) for worker, rows in seen.items()}
 
+    def list_called_workers(self) -> set[str]:
+        """The names of all workers that have ever been called: one look at an index for each."""
+        with Session(self._engine) as session:
+            return {str(name) for name in session.exec(_list_values(col(EventRow.worker)))}
+
     def recent_calls(self, worker: str, pool: str = "", last: int = 50) -> list[RecordedCall]:
         """The last calls that reached a worker, newest first; with `pool` those of its episodes on that pool.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pool_registry.errors import InvalidPool, WorkerFault
-from pool_registry.imports import Offer, worker_name
+from pool_registry.imports import FreeNames, Offer
 from pool_registry.processes.function_process import FunctionPermissions, Target, parse, start_process
 from pool_registry.schemas.argument_schema import schema_problem, without_wording
 from pool_registry.worker import WorkerSpec
@@ -35,11 +35,8 @@ async def list_functions(target: str, python: str = "", permissions: FunctionPer
     described = await _describe(place, python, permissions)
     if not described:
         raise InvalidPool([("target", f"{place} has no public function; write one without _ before its name")])
-    results: list[Offer] = []
-    for function in described:
-        name = worker_name(function["name"], [offer.spec.name for offer in results])
-        results.append(_offer(place, function, name, python, permissions))
-    return results
+    names = FreeNames()
+    return [_offer(place, function, names.choose(function["name"]), python, permissions) for function in described]
 
 
 async def _describe(place: Target, python: str, permissions: FunctionPermissions | None) -> list[Mapping[str, Any]]:

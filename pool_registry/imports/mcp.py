@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pool_registry.errors import InvalidPool
-from pool_registry.imports import Offer, worker_name
+from pool_registry.imports import FreeNames, Offer
 from pool_registry.mcp_client.session import borrow, give_back
 from pool_registry.schemas.argument_schema import describe_changes, schema_problem
 from pool_registry.text import shorten
@@ -88,13 +88,8 @@ async def _tools(server: McpServer) -> list[mcp_types.Tool]:
 
 
 def _offers(server: McpServer, tools: Sequence[mcp_types.Tool], taken: Sequence[str]) -> list[Offer]:
-    names = list(taken)
-    results: list[Offer] = []
-    for tool in tools:
-        name = worker_name(tool.name, names, prefix=server.name)
-        names.append(name)
-        results.append(_offer(server, tool, name))
-    return results
+    names = FreeNames(taken)
+    return [_offer(server, tool, names.choose(tool.name, server.name)) for tool in tools]
 
 
 def _offer(server: McpServer, tool: mcp_types.Tool, name: str) -> Offer:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pool_registry.errors import InvalidPool
-from pool_registry.imports import Offer, worker_name
+from pool_registry.imports import FreeNames, Offer
 from pool_registry.kinds import field_problems
 from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.worker import WorkerSpec
@@ -34,14 +34,14 @@ async def list_endpoints(space: str, *, token: str = "", allow_private: bool = F
     except ValidationError as error:
         raise InvalidPool(field_problems(error)) from error
     app = await SpaceClient(config, CHECK_S).app()
-    results: dict[str, Offer] = {}
+    names, results = FreeNames(), list[Offer]()
     short = config.space.rpartition("/")[2].partition(":")[0]
     for api_name, endpoint in app.endpoints.items():
-        name = worker_name(f"{short}_{api_name.strip('/')}" if len(app.endpoints) > 1 else short, results)
-        results[name] = _offer(name, {**given, "space": config.space, "api_name": api_name}, endpoint)
+        name = names.choose(f"{short}_{api_name.strip('/')}" if len(app.endpoints) > 1 else short)
+        results.append(_offer(name, {**given, "space": config.space, "api_name": api_name}, endpoint))
     if not results:
         raise InvalidPool([("space", "it has no endpoint with a name, so there is nothing to call")])
-    return list(results.values())
+    return results
 
 
 def _offer(name: str, config: dict[str, Any], endpoint: Mapping[str, Any]) -> Offer:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pool_registry.errors import InvalidPool, PoolNotFound
+from pool_registry.imports import FreeNames
 from pool_registry.pool import Limits, Pool, check_pool, export_pool, import_pool
 from pool_registry.starter import starter_pool
-from pool_registry.worker import WorkerSpec
+from pool_registry.worker import NAME_PATTERN, WorkerSpec
 
 CALCULATOR = WorkerSpec(name="calc", kind="calculator", description="adds")
 
@@ -59,3 +62,23 @@ def test_names_that_plans_could_not_write_are_refused(name):
 def test_editing_needs_an_existing_worker():
     with pytest.raises(PoolNotFound):
         Pool(name="p").without_worker("nobody")
+
+
+def test_a_wrong_worker_among_many_is_refused_before_it_is_stored():
+    pool = Pool(name="p").with_workers([WorkerSpec(name="a", kind="no_such_kind", description="d")])
+    with pytest.raises(InvalidPool, match="no_such_kind"):
+        check_pool(pool)
+
+
+def test_a_name_that_is_used_twice_is_refused_at_once():
+    spec = WorkerSpec(name="a", kind="calculator", description="d")
+    with pytest.raises(InvalidPool, match="used twice"):
+        Pool(name="p").with_workers([spec, spec])
+
+
+def test_names_that_many_want_are_numbered_without_trying_each_again():
+    names, start = FreeNames(), time.process_time()
+    chosen = [names.choose("getWeather", "home") for _ in range(20_000)]
+    assert chosen[:2] == ["home_get_weather", "home_get_weather_2"] and len(set(chosen)) == 20_000
+    assert all(re.fullmatch(NAME_PATTERN, name) for name in chosen)
+    assert time.process_time() - start < 1

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from pool_registry import secrets
 from pool_registry.errors import InvalidPool
-from pool_registry.imports import Offer, worker_name
+from pool_registry.imports import FreeNames, Offer
 from pool_registry.imports.openapi.document import MAX_CHARS, Document, UnfitOperation, read
 from pool_registry.imports.openapi.schemas import Schemas
 from pool_registry.imports.openapi.servers import Given, first_problem, security_of, server_of
@@ -65,16 +65,16 @@ def list_operations(
     _check_settings(base_url, api_key, key_header, AddressPolicy(private=allow_private, typed=True))
     document = read(text)
     given = Given(base_url.rstrip("/"), api_key, key_header, source, allow_private)
-    results: dict[str, Offer] = {}
+    names, results = FreeNames(), list[Offer]()
     for path, method, item, operation in _operations(document):
         if len(results) == MAX_OPERATIONS:
             raise InvalidPool([("document", f"it has more than {MAX_OPERATIONS:,} operations; cut it down first")])
         suggestion = operation.get("operationId") if isinstance(operation, dict) else None
-        name = worker_name(suggestion if isinstance(suggestion, str) and suggestion else f"{method} {path}", results)
-        results[name] = _Reading(document, given, path, method, item).offer(name, operation)
+        name = names.choose(suggestion if isinstance(suggestion, str) and suggestion else f"{method} {path}")
+        results.append(_Reading(document, given, path, method, item).offer(name, operation))
     if not results:
         raise InvalidPool([("document", "its `paths` hold no operation, so there is nothing to call")])
-    return list(results.values())
+    return results
 
 
 def _check_settings(base_url: str, api_key: str, key_header: str, policy: AddressPolicy) -> None:

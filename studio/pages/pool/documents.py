@@ -20,6 +20,7 @@ from pool_registry.worker import WorkerSpec
 from studio.access.roles import current_rights
 from studio.pages.pool.schema import KindDocument, Place, PoolDocument, PoolPageState, VersionLine, WorkerCard
 from studio.runtime import Runtime
+from studio.worker_health import WorkerHealth
 
 # What a worker points at, by the field of its configuration that says it.
 POINTERS = ("base_url", "database", "corpus", "path", "url", "space", "target", "orchestrator")
@@ -53,7 +54,8 @@ def build_pool_document(runtime: Runtime, stored: StoredPool) -> PoolDocument:
     """One version of a pool."""
     pool, pools = stored.pool, runtime.store.pools
     versions, latest = pools.versions(pool.name), pools.latest(pool.name)
-    stats = runtime.store.traces.pool_stats({spec.name: _list_alike(spec, versions) for spec in pool.workers})
+    health = runtime.list_health(pool)
+    stats = runtime.store.traces.pool_stats(_list_alike(pool, versions))
     return PoolDocument(
         name=pool.name,
         description=pool.description,
@@ -64,22 +66,28 @@ def build_pool_document(runtime: Runtime, stored: StoredPool) -> PoolDocument:
         current_hash=latest.pool.hash,
         limits=pool.limits,
         mode=pool.mode,
-        workers=[build_worker_card(runtime, pool, spec, stats.get(spec.name)) for spec in pool.workers],
+        workers=[build_worker_card(spec, health[spec.name], stats.get(spec.name)) for spec in pool.workers],
         versions=list_versions(versions),
     )
 
 
-def _list_alike(spec: WorkerSpec, versions: Sequence[StoredPool]) -> set[str]:
-    """The hashes of the versions in which a worker was the same, but for its description and its switch."""
-    others = ((stored.pool.hash, stored.pool.find_worker(spec.name)) for stored in versions)
-    return {pool_hash for pool_hash, other in others if other is not None and _drop_words(other) == _drop_words(spec)}
+def _list_alike(pool: Pool, versions: Sequence[StoredPool]) -> dict[str, set[str]]:
+    """For each worker the hashes of the versions in which it was the same, but for its description and its switch."""
+    alike: dict[str, set[str]] = {spec.name: set() for spec in pool.workers}
+    workers = {spec.name: _drop_words(spec) for spec in pool.workers}
+    for stored in versions:
+        pool_hash = stored.pool.hash  # dear: once for a version, not for each of its workers
+        for other in stored.pool.workers:
+            if other.name in workers and _drop_words(other) == workers[other.name]:
+                alike[other.name].add(pool_hash)
+    return alike
 
 
 def _drop_words(spec: WorkerSpec) -> WorkerSpec:
     return spec.model_copy(update={"description": "", "enabled": True})
 
 
-def build_worker_card(runtime: Runtime, pool: Pool, spec: WorkerSpec, stats: WorkerStats | None) -> WorkerCard:
+def build_worker_card(spec: WorkerSpec, light: WorkerHealth, stats: WorkerStats | None) -> WorkerCard:
     """One card."""
     kind = KINDS.get(spec.kind)
     seen = stats or WorkerStats()
@@ -94,7 +102,7 @@ def build_worker_card(runtime: Runtime, pool: Pool, spec: WorkerSpec, stats: Wor
         runs_program=runs_program(spec),
         isolated=kind.load().sandboxed if kind else False,  # its card says how well
         permissions=describe_permissions(spec),
-        light=runtime.worker_health(spec, pool.name),
+        light=light,
         calls=seen.calls,
         success=seen.ok / seen.calls if seen.calls else None,
         median_latency_s=seen.median_latency_s,

@@ -11,7 +11,7 @@ from pool_registry.gallery.discover_servers import discover_servers
 from pool_registry.gallery.providers import provider_of
 from pool_registry.gallery.templates import SHIPPED_MODEL, WorkerTemplate, templates
 from pool_registry.gallery.worker_from_template import choose_base, find_missing, list_bases, make_worker
-from pool_registry.imports import worker_name
+from pool_registry.imports import FreeNames, worker_name
 from pool_registry.kinds import open_worker
 from pool_registry.language_models import endpoints
 from pool_registry.pool import Pool
@@ -161,9 +161,7 @@ def build_template_card(template: WorkerTemplate) -> TemplateCard:
 def add_workers(pool: Pool, specs: list[WorkerSpec], names: list[str]) -> Pool:
     """`pool` with `specs` at its end, each under a name that is free; `names` becomes a list of those. Raises
     InvalidPool."""
-    names.clear()
-    for spec in specs:
-        name = worker_name(spec.name, (worker.name for worker in pool.workers))
-        pool = pool.with_worker(spec.model_copy(update={"name": name}))
-        names.append(name)
-    return pool
+    free = FreeNames(worker.name for worker in pool.workers)
+    named = [spec.model_copy(update={"name": free.choose(spec.name)}) for spec in specs]
+    names[:] = [spec.name for spec in named]
+    return pool.with_workers(named)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pool_registry.pool import export_pool
+from pool_registry.kinds import load_config
+from pool_registry.pool import Pool, export_pool
 from pool_registry.starter import starter_pool
 from studio.pages.pool.commands import PoolCommands
 from tests.studio.support.recorded import record_run
@@ -37,6 +39,33 @@ def test_saving_the_same_again_makes_no_version(commands, pool):
     first = commands.run("save_worker", {"pool": pool, "worker": CALCULATOR})
     again = commands.run("save_worker", {"pool": pool, "worker": CALCULATOR, "replacing": "abacus"})
     assert first["state"]["pool"]["version"] == again["state"]["pool"]["version"] == 2
+
+
+def test_many_workers_are_added_with_a_check_for_each_and_one_version(commands, pool, monkeypatch):
+    checked, hashed = Counter(), Counter()
+
+    def count_check(spec):
+        checked[spec.name] += 1
+        return load_config(spec)
+
+    def count_hash(pool):
+        hashed["all"] += 1
+        return pool_hash(pool)
+
+    pool_hash = Pool.hash.fget
+    for module in ("pool_registry.pool", "studio.pages.pool.forms", "studio.pages.pool.documents"):
+        monkeypatch.setattr(f"{module}.load_config", count_check)
+    monkeypatch.setattr(Pool, "hash", property(count_hash))
+    added = [{**CALCULATOR, "name": f"abacus{number}"} for number in range(60)]
+    reply = commands.run("add_workers", {"pool": pool, "workers": added})
+    assert len(workers(reply)) == 60 and reply["state"]["pool"]["version"] == 2
+    assert max(checked.values()) <= 4, "read, stored, asked for its files and shown: never once for each of the others"
+    assert hashed["all"] <= 12, "a pool is hashed for each version, not for each worker"
+
+
+def test_many_workers_of_one_name_get_names_of_their_own(commands, pool):
+    reply = commands.run("add_workers", {"pool": pool, "workers": [CALCULATOR] * 20})
+    assert reply["added"] == ["abacus", *(f"abacus_{number}" for number in range(2, 21))]
 
 
 def test_a_worker_can_be_renamed_but_not_onto_another(commands, pool):
