@@ -48,7 +48,7 @@ PAGES: dict[str, Page] = {
         "/",
         "M8 5l11 7-11 7z",
         "studio.pages.run.page",
-        ("run/run_view.css", "what_if/what_if.css", "approval/approval.css", "credit/credit.css"),
+        ("run/run_view.css", "run/keep_task.css", "what_if/what_if.css", "approval/approval.css", "credit/credit.css"),
     ),
     "pool": Page(
         "Pool",

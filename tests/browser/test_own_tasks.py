@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+from orchestrator.plan import Step, Turn
+from orchestrator.policies.oracle import OraclePolicy
 from orchestrator.traces.store import open_store
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import export_pool
 from pool_registry.storage.data_folder import find_home
 from tests.browser.conftest import Studio
@@ -116,6 +122,36 @@ def test_an_own_pool_runs_its_own_queries_and_grades_them(page: Page, studio_url
     expect(page.locator("#run-suite input")).to_have_value(re.compile("level"))
     page.wait_for_timeout(500)  # what would replace them comes a moment later
     expect(query).to_have_value("my own words")
+
+
+def test_keeping_a_run_asks_for_the_right_answer_and_drops_a_wrong_plan(page: Page, studio: Studio, studio_url: str):
+    store = open_store(find_home(studio.home))
+    starter = store.pools.latest("starter").pool
+    store.pools.save(starter.model_copy(update={"name": "crm-keep"}))
+
+    async def run() -> str:
+        steps = (Step(1, "calculator", {"expression": "300 - 31"}),)
+        async with live_pool(store.pools.latest("crm-keep").pool) as live:
+            spec, plan = EpisodeSpec("How many days until Christmas?"), OraclePolicy(Turn(steps, "$1"))
+            return (await run_episode(spec, plan, live, sink=store.traces)).id
+
+    with ThreadPoolExecutor(1) as thread:  # Playwright's own loop runs in this one
+        episode = thread.submit(lambda: asyncio.run(run())).result()
+    store.close()
+    page.goto(f"{studio_url}/?episode={episode}")
+    keep, dialog = page.get_by_role("button", name="Keep as a task"), page.get_by_role("dialog", name="Is 269 right?")
+    keep.click()
+    assert not Axe().run(page, context=".run-keep").response["violations"]
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(keep).to_be_focused()
+    keep.click()
+    dialog.get_by_label("No, it is").fill("297")
+    dialog.get_by_role("button", name="Keep this answer").click()
+    expect(page.get_by_test_id("verdict")).to_contain_text("Wrong, expected 297")
+    page.get_by_role("link", name="Kept: look at the tasks").click()
+    row = page.get_by_label("Tasks of this recipe").locator("li").first
+    expect(row).to_contain_text("= 297")
+    expect(row).not_to_contain_text("calculator")
 
 
 SLOW_FETCH = (

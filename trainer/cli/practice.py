@@ -88,9 +88,12 @@ def list_own(pool: str, split: str, as_json: bool, home: str | None) -> None:
 def add(
     pool: PoolOption,
     query: Annotated[str, typer.Option(help="A query; give its --answer too.")] = "",
-    answer: Annotated[str, typer.Option(help="Its answer: a number, or text.")] = "",
+    answer: Annotated[str, typer.Option(help="Its answer: a number, or text; of --episode, where that is wrong.")] = "",
     plan: Annotated[Path | None, typer.Option(help="A file with its reference plan as JSON.")] = None,
-    episode: Annotated[str, typer.Option(help="A recorded run, or a what-if of one, whose answer is right.")] = "",
+    episode: Annotated[
+        str, typer.Option(help="A recorded run, or a what-if of one. Unless it was verified, say --right or --answer.")
+    ] = "",
+    right: Annotated[bool, typer.Option("--right", help="The answer of --episode is right.")] = False,
     file: Annotated[
         Path | None, typer.Option(help="Tasks as JSONL, or a table with the columns query, answer.")
     ] = None,
@@ -98,20 +101,22 @@ def add(
 ) -> None:
     """Add tasks of your own to a pool's. `tasks make` never overwrites them."""
     from trainer.errors import UnusableTasks
-    from trainer.sft.episode_task import make_line_of_episode
+    from trainer.sft.episode_task import Judgement, keep_run
     from trainer.tasks.practice.pasted_lines import read_answer, read_pasted
     from trainer.tasks.sources.jsonl import TaskLine
 
     if sum(map(bool, (query, episode, file))) != 1:
         raise UnusableTasks("say what to add: --query with --answer, --episode, or --file")
     with open_book(pool, home) as book, open_data_folder(home) as store:
+        if episode:
+            kept = keep_run(store, episode, pool, Judgement(right, answer))
+            typer.echo(f"1 added to {book.file}{'' if kept.line.plan else ', without a plan'}")
+            return
         problems: list[str] = []
         if file is not None:
             rows = read_pasted(file.read_text(encoding="utf-8"), file.stem)
             lines = [row.line for row in rows if row.task is not None and row.line is not None]
             problems = [f"line {row.number}: {text}" for row in rows for text in row.problems]
-        elif episode:
-            lines = [make_line_of_episode(store, episode, pool)]
         else:
             written = json.loads(plan.read_text(encoding="utf-8")) if plan else None
             lines = [TaskLine(query=query, answer=read_answer(answer) if answer else None, plan=written)]

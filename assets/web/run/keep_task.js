@@ -1,22 +1,102 @@
-// "Keep as a task": a run whose answer is right, corrected with What if or not, becomes one of its pool's own tasks.
+// "Keep as a task": a run becomes one of its pool's own tasks. Unless a verifier has found its answer right, a person is
+// asked: a wrong answer is kept as the right one that the person types, and without the plan that led to the wrong one.
 
 import { post } from "../lib/api.js";
+import { busy, button } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
+import { labelField } from "../lib/form.js";
 import { needs } from "../lib/rights.js";
 
-/** @param {import("../types").EpisodeHead} episode */
-export function keepTaskButton(episode) {
-  const title = "Its query, its answer and the plan that led to it become one of this pool's own tasks.";
-  const node = needs(el("button.podium-link", { type: "button", title }, "Keep as a task"), "POST /api/episodes/{episode_id}/task");
-  node.addEventListener("click", async () => {
-    node.disabled = true;
-    try {
-      const { pool, problem } = await post(`/api/episodes/${encodeURIComponent(episode.id)}/task`, {});
-      if (problem) throw new Error(problem);
-      node.replaceWith(el("a.podium-link", { href: `/train?tasks=${encodeURIComponent(pool)}` }, "Kept: look at the tasks"));
-    } catch (error) {
+const FORMS = "A number, a text, or a list such as [\"Oslo\", \"Bergen\"].";
+const MAX_TITLE = 60;
+
+/**
+ * `onJudged()` hears that a person has said whether the answer is right.
+ * @param {import("../types").EpisodeHead} episode
+ * @param {() => void} onJudged
+ */
+export function keepTaskButton(episode, onJudged) {
+  const title = "Its query and the right answer become one of this pool's own tasks; with the plan where that led to it.";
+  const node = needs(
+    el("button.podium-link", { type: "button", title, "data-key": "keep-task" }, "Keep as a task"), "POST /api/episodes/{episode_id}/task",
+  );
+  const keep = async (judged) => {
+    const { pool, problem } = await post(`/api/episodes/${encodeURIComponent(episode.id)}/task`, judged);
+    if (problem) throw new Error(problem);
+    node.replaceWith(el("a.podium-link", { href: `/train?tasks=${encodeURIComponent(pool)}` }, "Kept: look at the tasks"));
+    if (!episode.verdict) onJudged();
+  };
+  node.addEventListener("click", () => {
+    if (!episode.verdict?.correct) return openQuestion(episode, keep);
+    return busy(node, "Keeping …", () => keep({})).catch((error) => {
       node.textContent = `Not kept: ${error.message}`;
-    }
+    });
   });
-  return node;
+  return el("span", {}, node); // what is drawn again keeps the link in the button's place
+}
+
+/**
+ * Ask whether the answer is right. `keep(judged)` throws with the reason when the task cannot be kept.
+ * @param {import("../types").EpisodeHead} episode
+ * @param {(judged: { right?: boolean, answer?: string }) => Promise<void>} keep
+ */
+function openQuestion(episode, keep) {
+  const dialog = el("dialog.run-keep", { "aria-labelledby": "run-keep-title" });
+  const problem = el("p.form-general", { role: "alert" });
+  const send = async (node, judged) => {
+    problem.textContent = "";
+    try {
+      await busy(node, "Keeping …", () => keep(judged));
+      dialog.close();
+    } catch (error) {
+      problem.textContent = `Not kept: ${error.message}`;
+    }
+  };
+  dialog.append(
+    el("h2", { id: "run-keep-title" }, titleOf(episode)), el("p.run-keep-query", {}, episode.query), ...longAnswer(episode),
+    ...(episode.answer === null ? [] : [confirmation(send)]), correction(episode, send), problem,
+    el("div.run-keep-foot", {}, button("Cancel", () => dialog.close())),
+  );
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    /** @type {HTMLElement|null} */ (document.querySelector("[data-key=keep-task]"))?.focus();
+  });
+  document.querySelector(".run-view")?.append(dialog);
+  dialog.showModal();
+}
+
+/** @param {import("../types").EpisodeHead} episode */
+function titleOf({ answer }) {
+  if (answer === null) return "Which answer is right?";
+  return answer.length <= MAX_TITLE ? `Is ${answer} right?` : "Is this answer right?";
+}
+
+/** @param {import("../types").EpisodeHead} episode */
+function longAnswer({ answer }) {
+  return answer !== null && answer.length > MAX_TITLE ? [el("pre.run-keep-answer", { tabindex: "0" }, answer)] : [];
+}
+
+function confirmation(send) {
+  const yes = button("Yes, keep it", () => send(yes, { right: true }), "page-primary");
+  return el("div.run-keep-choice", {}, yes, el("span", {}, "The task has this answer, and the plan that led to it."));
+}
+
+/**
+ * @param {import("../types").EpisodeHead} episode
+ * @param {*} send
+ */
+function correction(episode, send) {
+  const input = el("input", { type: "text", autocomplete: "off" });
+  input.value = episode.verdict && !episode.verdict.correct ? episode.verdict.expected : "";
+  const field = labelField(episode.answer === null ? "The right answer" : "No, it is", input, FORMS);
+  const save = el("button.page-button", { type: "submit" }, "Keep this answer");
+  const form = el(
+    "form.run-keep-correction", {}, field.node, save, el("span", {}, "The task has this answer, and no plan: the one of this run is not learnt from."),
+  );
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    field.say(input.value.trim() ? "" : "Write the right answer.");
+    if (input.value.trim()) send(save, { answer: input.value });
+  });
+  return form;
 }

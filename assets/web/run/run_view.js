@@ -20,6 +20,7 @@ export function mount(root, { onState = () => {}, onStarted = (_id) => {} } = {}
     onStarted(id);
     view.show(id);
   };
+  view.summary.onJudged = () => view.reopen();
   const linked = recall("episode");
   if (linked) view.show(linked);
   return view;
@@ -87,6 +88,12 @@ export class RunView {
       else if (state === "gone") this.say(`There is no episode ${id} in this data folder.`);
       else this.say("Connection lost. Reconnecting …");
     });
+  }
+
+  /** Read the episode again: something was added to one that had ended. */
+  reopen() {
+    this.close();
+    this.open(this.episode);
   }
 
   close() {

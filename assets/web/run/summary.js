@@ -14,6 +14,7 @@ export class Summary {
     this.onTurn = onTurn;
     this.more = () => []; // further actions on an episode
     this.onStarted = (_id) => {}; // hears of a run that an offer starts
+    this.onJudged = () => {}; // hears that a person has said whether the answer is right
     this.root = el("section.run-summary", { "aria-label": "Summary" });
   }
 
@@ -52,7 +53,7 @@ export class Summary {
   actions(episode) {
     const star = starButton(episode.id, null, episode.what_if_of ? SAVE : STAR);
     const menu = exportMenu(episode.id);
-    const keep = keepTaskButton(episode);
+    const keep = keepTaskButton(episode, () => this.onJudged());
     star.dataset.whenOver = menu.dataset.whenOver = keep.dataset.whenOver = "1";
     const download = { href: `/api/episodes/${encodeURIComponent(episode.id)}`, download: "" };
     return [...this.more(), star, keep, copyButton(() => location.href, "Copy link"), el("a.podium-link", download, "Download trace"), menu];

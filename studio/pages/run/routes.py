@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from orchestrator.errors import DamagedTrace, EpisodeNotFound, OrchestratorError
 from orchestrator.traces.store import EpisodeRow
@@ -26,9 +26,9 @@ from studio.pages.run.stream import POLL_S, EpisodeFeeds
 from studio.pages.run.what_if_routes import what_if_routes
 from studio.runtime import Runtime
 from trainer.errors import TrainerError
-from trainer.tasks.practice.stored import open_task_book
 
 T = TypeVar("T")
+MAX_ANSWER_CHARS = 50_000
 
 
 class Again(BaseModel):
@@ -42,6 +42,13 @@ class Star(BaseModel):
     """Whether a trace is marked as worth imitating."""
 
     on: bool
+
+
+class Judged(BaseModel):
+    """What a person says of a run's answer: that it is right, or, as they typed it, which one is."""
+
+    right: bool = False
+    answer: str = Field(default="", max_length=MAX_ANSWER_CHARS)
 
 
 def routes(runtime: Runtime) -> APIRouter:
@@ -95,13 +102,14 @@ def routes(runtime: Runtime) -> APIRouter:
         return JSONResponse({"episode": started})
 
     @router.post("/{episode_id}/task")
-    def keep_task(episode_id: str) -> JSONResponse:
+    def keep_task(episode_id: str, judged: Judged | None = None) -> JSONResponse:
         """Make a run one of its pool's own tasks; `problem` says why it cannot be one."""
-        from trainer.sft.episode_task import make_line_of_episode  # imports what training needs
+        from trainer.sft.episode_task import Judgement, keep_run  # imports what training needs
 
         pool = find_row(runtime, episode_id).pool
+        judgement = Judgement(judged.right, judged.answer) if judged else Judgement()
         try:
-            open_task_book(pool).add([make_line_of_episode(runtime.store, episode_id, pool)])
+            keep_run(runtime.store, episode_id, pool, judgement)
         except (PoolError, OrchestratorError, TrainerError) as error:
             return JSONResponse({"pool": pool, "problem": str(error)})
         return JSONResponse({"pool": pool, "problem": ""})

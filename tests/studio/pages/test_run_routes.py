@@ -8,11 +8,15 @@ import time
 import pytest
 
 from orchestrator.engine.episode import replay
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, StepStarted, TurnStarted, TurnTaken
 from orchestrator.plan import Step, Turn
+from orchestrator.policies.oracle import OraclePolicy
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import import_pool
 from studio.pages.run.stream import POLL_S, EpisodeFeeds
 from trainer.tasks import find_task
+from trainer.tasks.practice.stored import open_task_book
 
 TASK = find_task("atlas", 2, "test", 1)
 
@@ -184,3 +188,24 @@ def test_a_recorded_query_can_be_run_again_with_another_orchestrator(client, run
     assert (row.query, row.pool, row.orchestrator) == (TASK.query, "starter", "oracle")
     refused = client.post(f"/api/episodes/{first}/again", json={"orchestrator": "oracle", "query": "Who are you?"})
     assert refused.status_code == 409 and "reference plan" in refused.json()["detail"]
+
+
+def test_a_run_is_kept_only_with_somebodys_word_for_its_answer(client, runtime, episode):
+    store = runtime.store
+
+    async def run() -> str:
+        steps = (Step(1, "calculator", {"expression": "300 - 31"}),)
+        async with live_pool(store.pools.latest("starter").pool) as live:
+            spec, plan = EpisodeSpec("How many days until Christmas?"), OraclePolicy(Turn(steps, "$1"))
+            return (await run_episode(spec, plan, live, sink=store.traces)).id
+
+    unverified = runtime.run(run())
+    store.traces.flush()
+    silent = client.post(f"/api/episodes/{unverified}/task", json={}).json()
+    assert "is 269 right? nothing has verified it" in silent["problem"]
+    assert open_task_book("starter").read() == []
+    assert client.post(f"/api/episodes/{unverified}/task", json={"answer": "297"}).json()["problem"] == ""
+    assert client.post(f"/api/episodes/{episode}/task").json()["problem"] == "", "a verifier has found it right"
+    corrected, verified = (row.task for row in open_task_book("starter").read())
+    assert corrected is not None and corrected.verifier.accepts("297") and corrected.oracle_turn is None
+    assert verified is not None and verified.oracle_turn is not None
