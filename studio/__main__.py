@@ -13,6 +13,7 @@ import typer
 from orchestrator.errors import OrchestratorError
 from orchestrator.orchestrator_name import MAX_SAMPLES, TurnOptions, add_options
 from pool_registry.errors import PoolError
+from pool_registry.storage.data_folder import find_home
 from studio.cli import approvals, binding, credit, export, housekeeping, memory, pool, publish, restore, serve, what_if
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
 from studio.cli.result import print_result
@@ -151,6 +152,14 @@ def main() -> None:
         app(prog_name="podium")
     except (PoolError, OrchestratorError) as error:
         typer.echo(f"podium: {error}", err=True)
+        sys.exit(2)
+    except Exception as error:
+        from pool_registry.storage.disk_space import explain_full_disk
+
+        sentence = explain_full_disk(error, find_home().root)
+        if sentence is None:
+            raise
+        typer.echo(f"podium: {sentence}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

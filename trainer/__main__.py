@@ -14,7 +14,7 @@ import typer
 from orchestrator.errors import OrchestratorError
 from orchestrator.orchestrator_name import TurnOptions, add_options
 from pool_registry.errors import PoolError
-from pool_registry.storage.data_folder import choose_home
+from pool_registry.storage.data_folder import choose_home, find_home
 from trainer.cli import practice
 from trainer.cli.jobs import add_job_commands, start_job
 from trainer.cli.options import HomeOption, JsonOption, WithoutOption, open_data_folder
@@ -229,6 +229,14 @@ def main() -> None:
         app(prog_name="python -m trainer")
     except (TrainerError, OrchestratorError, PoolError) as error:
         typer.echo(f"podium: {error}", err=True)
+        sys.exit(2)
+    except Exception as error:
+        from pool_registry.storage.disk_space import explain_full_disk
+
+        sentence = explain_full_disk(error, find_home().root)
+        if sentence is None:
+            raise
+        typer.echo(f"podium: {sentence}", err=True)
         sys.exit(2)
 
 

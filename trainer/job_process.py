@@ -7,16 +7,23 @@ import logging
 import os
 import signal
 import threading
+import time
 from dataclasses import dataclass
 from types import FrameType
 
+from sqlalchemy.exc import SQLAlchemyError
+
+from orchestrator.checkpoints import complete_steps
 from orchestrator.errors import OrchestratorError
 from orchestrator.traces.store import Store
 from pool_registry.errors import PoolError, WorkerFault
+from pool_registry.storage.data_folder import find_home
+from pool_registry.storage.disk_space import describe_full, is_disk_full
 from trainer.errors import InvalidRecipe, SpendCapReached, TrainerError, TrainingFailed
+from trainer.jobs.end_record import reserve_end, write_end, write_signal
 from trainer.jobs.gpus import see_only
 from trainer.jobs.job_folder import JobFolder, read_lines
-from trainer.jobs.queue import JobRow, JobStore
+from trainer.jobs.queue import KEPT, JobRow, JobStore
 from trainer.jobs.thread_start_watch import ThreadStartWatch
 from trainer.learner.generator import is_out_of_memory
 from trainer.learner.ranks import SPENT, RankEnd, join_ranks, leave_ranks
@@ -26,6 +33,7 @@ from trainer.recipe import Recipe
 
 log = logging.getLogger(__name__)
 BEAT_S = 5.0
+FULL_S = 15.0  # for so long the disk may be full before the job ends: somebody may be clearing it
 NO_THREAD = "can't start new thread"  # all that Python says of it
 
 
@@ -46,20 +54,38 @@ def run_job(job: str, store: Store, jobs: JobStore) -> bool:
     if not jobs.claim(job):
         log.info("job %s cannot start now: it waits for others, or it is not queued", job)
         return False
-    jobs.start_next()  # where there are GPUs for it, too
     job_folder = jobs.folder(job)
-    with _StopSignals(job_folder), _Heartbeat(jobs, job, job_folder) as progress:
-        state, code, message = _run(job, store, jobs, job_folder, progress)
+    try:
+        reserve_end(job_folder.end)
+    except OSError as error:
+        state, code, message = "failed", *explain_job_failure(error, None, job_folder)
+    else:
+        jobs.start_next()  # where there are GPUs for it, too
+        with _StopSignals(job_folder) as stop, _Heartbeat(jobs, job, job_folder) as progress:
+            state, code, message = _run(job, store, jobs, job_folder, progress)
+        if state == "stopped" and not code and stop.number:
+            message = f"{_name_signal(stop.number)}; resume goes on from its checkpoint"
     _finish(job, jobs, state, code, message)
     return state != "failed"
 
 
+def _name_signal(number: int) -> str:
+    name = signal.Signals(number).name
+    who = "Ctrl-C" if number == signal.SIGINT else "a person, a time limit, or the machine that was shut down"
+    return f"asked to end by {name} ({who})"
+
+
 def _finish(job: str, jobs: JobStore, state: str, code: str, message: str) -> None:
-    """Write how a job ended, and start what waits for it."""
+    """Write how a job ended, and start what waits for it. Where the database cannot be written the job's folder says
+    it, and whoever looks at the job next writes it down."""
     log.info("job %s is %s%s", job, state, f": {message}" if message else "")
-    jobs.finish(job, state, code, message)
-    jobs.start_next()
-    jobs.start_rented()
+    write_end(jobs.folder(job).end, state, code, message)
+    try:
+        jobs.finish(job, state, code, message)
+        jobs.start_next()
+        jobs.start_rented()
+    except SQLAlchemyError as error:
+        log.error("the database cannot be written (%s); %s says how the job ended", error, jobs.folder(job).end)
 
 
 def _run(job: str, store: Store, jobs: JobStore, job_folder: JobFolder, progress: _JobProgress) -> tuple[str, str, str]:
@@ -84,10 +110,10 @@ def _run(job: str, store: Store, jobs: JobStore, job_folder: JobFolder, progress
             _refuse_too_few(row)
             with see_only(row.own_gpus):
                 finished = run_recipe(recipe, store, load_pool(store, recipe.pool), job_folder, on_stage)
-    except SpendCapReached as reached:
-        return "stopped", SPENT, str(reached)
     except Exception as error:
-        code, message = explain_job_failure(error, recipe)
+        code, message = explain_job_failure(error, recipe, job_folder)
+        if code == SPENT:
+            return "stopped", code, message
         log.exception("job %s failed (%s)", job, code)
         return "failed", code, message
     return ("done", "", "") if finished else ("stopped", "", "stopped on request; resume goes on from its checkpoint")
@@ -117,18 +143,20 @@ def train_as_rank(job: str, stage: str, sft_round: int, parent: int, store: Stor
         finished = train_part(recipe, store, pool, jobs.folder(job), stage, sft_round)
         leave_ranks()
         return RankEnd(finished=finished)
-    except SpendCapReached as reached:
-        return RankEnd(code=SPENT, message=str(reached))
     except Exception as error:
-        code, message = explain_job_failure(error, recipe)
+        code, message = explain_job_failure(error, recipe, jobs.folder(job))
         log.exception("process %s failed (%s)", os.environ["RANK"], code)
         return RankEnd(code=code, message=message)
 
 
-def explain_job_failure(error: BaseException, recipe: Recipe | None) -> tuple[str, str]:
+def explain_job_failure(
+    error: BaseException, recipe: Recipe | None, job_folder: JobFolder | None = None
+) -> tuple[str, str]:
     """Explain why a job failed: (machine-readable code, sentence with the next action)."""
     if isinstance(error, BaseExceptionGroup):
-        return explain_job_failure(error.exceptions[0], recipe)
+        return explain_job_failure(error.exceptions[0], recipe, job_folder)
+    if isinstance(error, SpendCapReached):
+        return SPENT, str(error)
     if isinstance(error, TrainingFailed):
         return error.code, str(error)
     if isinstance(error, InvalidRecipe):
@@ -142,11 +170,19 @@ def explain_job_failure(error: BaseException, recipe: Recipe | None) -> tuple[st
     if NO_THREAD in str(error):
         few = "not enough memory for another thread, or too few processes are allowed (ulimit -u)"
         return "out_of_memory", f"{few}. {suggest_smaller(recipe)}. Its checkpoints are kept"
+    place = job_folder.path if job_folder is not None else find_home().root
+    if is_disk_full(error, place):
+        return "disk_full", f"{describe_full(place, measure_checkpoints(job_folder))}; then resume. {KEPT}"
     if isinstance(error, TrainerError | PoolError | OrchestratorError):
         return type(error).__name__, str(error)
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return "disk_full", "the disk is full: free some space, or lower saving.keep, then resume"
     return "unexpected", f"{type(error).__name__}: {str(error)[:500]}; the log holds the details. Resume tries again"
+
+
+def measure_checkpoints(job_folder: JobFolder | None) -> int:
+    """The bytes that two checkpoints like the newest take: it is written before the oldest is removed."""
+    steps = complete_steps(job_folder.checkpoints) if job_folder is not None else []
+    files = steps[-1][1].rglob("*") if steps else ()
+    return 2 * sum(file.stat().st_size for file in files if file.is_file())
 
 
 def suggest_smaller(recipe: Recipe | None) -> str:
@@ -160,7 +196,8 @@ def suggest_smaller(recipe: Recipe | None) -> str:
 class _Heartbeat:
     """Writes the job's row every BEAT_S seconds while the block runs, in a thread of its own.
 
-    It also ends a job that waits for a thread which got no memory to start: nothing else could.
+    It also ends a job that waits for a thread which got no memory to start, and one whose disk stays full: nothing that
+    it learns from then on could be kept.
     """
 
     def __init__(self, jobs: JobStore, job: str, job_folder: JobFolder) -> None:
@@ -168,6 +205,7 @@ class _Heartbeat:
         self._progress = _JobProgress()
         self._over = threading.Event()
         self._starts = ThreadStartWatch()
+        self._refused_since: float | None = None
         self._thread = threading.Thread(target=self._work, name="heartbeat", daemon=True)
 
     def __enter__(self) -> _JobProgress:
@@ -183,12 +221,14 @@ class _Heartbeat:
         while not self._over.wait(BEAT_S):
             self._beat()
             if self._starts.is_stuck():
-                self._end_process()
+                self._end_process(RuntimeError(NO_THREAD))
+            if self._refused_since is not None and time.monotonic() - self._refused_since >= FULL_S:
+                self._end_process(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
 
-    def _end_process(self) -> None:
-        """Say that memory has run out, and end the process from this thread: the main thread never goes on."""
+    def _end_process(self, error: Exception) -> None:
+        """Say what keeps the job from going on, and end the process from this thread: the main thread may never end."""
         try:
-            code, message = explain_job_failure(RuntimeError(NO_THREAD), self._jobs.recipe(self._job))
+            code, message = explain_job_failure(error, self._jobs.recipe(self._job), self._job_folder)
             _finish(self._job, self._jobs, "failed", code, message)
         finally:  # what the row does not say then, the queue finds: the process is gone
             os._exit(1)
@@ -198,8 +238,15 @@ class _Heartbeat:
         step = max((int(str(row.get("step", 0))) for row in rows), default=0)
         try:
             self._jobs.beat(self._job, self._progress.stage, step, self._progress.steps)
+        except SQLAlchemyError as error:
+            if self._refused_since is None:  # once: the log lies on the same disk
+                log.warning("the heartbeat could not be written: %s", error)
+            if is_disk_full(error, self._job_folder.path):
+                self._refused_since = self._refused_since or time.monotonic()
+            return
         except Exception:
             log.warning("the heartbeat could not be written", exc_info=True)
+        self._refused_since = None
 
 
 class _StopSignals:
@@ -207,12 +254,14 @@ class _StopSignals:
 
     def __init__(self, job_folder: JobFolder) -> None:
         self._job_folder = job_folder
+        self.number = 0  # of the signal that asked
         self._previous: dict[int, object] = {}
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _StopSignals:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._previous[number] = signal.signal(number, self._stop)
+        return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._previous.items():
@@ -220,4 +269,6 @@ class _StopSignals:
 
     def _stop(self, number: int, _frame: FrameType | None) -> None:
         log.info("asked to stop (signal %d): saving a checkpoint first", number)
+        self.number = number
+        write_signal(self._job_folder.end, number)
         self._job_folder.stop_file.touch()

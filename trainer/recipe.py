@@ -241,6 +241,17 @@ class Recipe(RecipeSection):
         alone = {"processes": 1, "sharding": "none"} if stage == "evaluate" else {}
         return self.model_copy(update=left_out | alone)
 
+    def with_max_cost(self, dollars: float) -> Recipe:
+        """Return this recipe with another spend cap where it has one. Raises InvalidRecipe where it has none."""
+        document = self.model_dump(mode="json")
+        sections = [document["evaluate"] or {}, (document["grpo"] or {}).get("rollouts") or {}]
+        capped = [section for section in sections if section.get("max_cost") is not None]
+        if not capped:
+            raise InvalidRecipe([("max_cost", "this recipe has no spend cap to raise")])
+        for section in capped:
+            section["max_cost"] = dollars
+        return parse_recipe(_to_yaml(document, allow_unicode=False))
+
 
 def parse_recipe(text: str) -> Recipe:
     """Parse a recipe from YAML. Raises InvalidRecipe with every problem and its key."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sqlite3
 
 from sqlalchemy import Engine
@@ -12,10 +11,10 @@ from pool_registry.errors import StorageError
 from pool_registry.storage.backups import list_backups
 from pool_registry.storage.data_folder import Home
 from pool_registry.storage.database import read_sqlite_code
+from pool_registry.storage.disk_space import describe_full, is_disk_full
 
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 ADVICE = {
-    sqlite3.SQLITE_FULL: "The disk is full. Free some space there and start again; nothing was lost",
     sqlite3.SQLITE_BUSY: "Another program holds it. Wait for that, or stop it, and start again; nothing was changed",
     sqlite3.SQLITE_READONLY: "It may not be written to. Give this account write access to the file and its folder",
     sqlite3.SQLITE_CANTOPEN: "Give this account access to the file and its folder",
@@ -35,8 +34,11 @@ def spell_url(engine: Engine) -> str:
 
 
 def _advise(engine: Engine, home: Home, error: Exception) -> str:
+    if engine.dialect.name == "sqlite" and is_disk_full(error, home.root):
+        full = describe_full(home.root)
+        return f"{full[0].upper()}{full[1:]}, and start again; nothing was lost"
     if isinstance(error, OSError):
-        return ADVICE[sqlite3.SQLITE_FULL] if error.errno == errno.ENOSPC else ADVICE[sqlite3.SQLITE_CANTOPEN]
+        return ADVICE[sqlite3.SQLITE_CANTOPEN]
     if engine.dialect.name != "sqlite":
         return _advise_server(error)
     code = read_sqlite_code(error)

@@ -329,9 +329,18 @@ def stop_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -> 
 
 
 @jobs_app.command("resume")
-def resume_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -> None:
+def resume_job(
+    job: Job,
+    max_cost: Annotated[
+        float | None, typer.Option(help="US dollars that it may spend in all, where its cap has stopped it.", min=0)
+    ] = None,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
     """Continue a stopped or failed job from its last complete checkpoint, detached."""
     with open_jobs(home) as (_, jobs):
+        if max_cost is not None:
+            jobs.raise_cap(job, max_cost)
         row = jobs.resume(job)
         jobs.start(job)
         _print_state(row, as_json)

@@ -284,10 +284,10 @@ class EvaluationStage:
     def _describe_spending(self, cell: EvaluationCell) -> str:
         done = self._progress
         return (
-            f"${done.spent:.4f} spent on {done.done:,} of {len(done.planned):,} episodes; evaluate.max_cost is "
-            f"${self._settings.max_cost:g} and an episode of {cell.orchestrator} costs about "
-            f"${done.mean_cost(cell.orchestrator):.4f}. What is finished counts. To go on, raise "
-            f"evaluate.max_cost in the job's recipe.yaml and resume"
+            f"its cap of ${self._settings.max_cost:g} allows no more: ${done.spent:.4f} spent on {done.done:,} of "
+            f"{len(done.planned):,} episodes, and an episode of {cell.orchestrator} costs about "
+            f"${done.mean_cost(cell.orchestrator):.4f}. What is finished counts. To go on, raise evaluate.max_cost: "
+            "jobs resume JOB --max-cost DOLLARS"
         )
 
     def _keep(self, row: ResultRow, cell: EvaluationCell, pace: Pace) -> None:

@@ -28,7 +28,7 @@ from pool_registry.calls.spending import Spending, charge_calls_to
 from pool_registry.language_models.completion import Message, strip_special
 from pool_registry.load_once import LoadOnce
 from pool_registry.pool import Limits
-from trainer.errors import TrainingFailed
+from trainer.errors import SpendCapReached, TrainingFailed
 from trainer.evaluation.credit import measure_credit
 from trainer.evaluation.grading import JudgeRefused, grade_answer
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
@@ -335,7 +335,7 @@ class RolloutEngine:
         """One episode on `pool` (default: the job's), graded. A recursive one may have a round more, in which the model
         looks at its first answer.
 
-        Raises TrainingFailed when the backend fails or the spend cap is reached.
+        Raises TrainingFailed when the backend fails, SpendCapReached when the spend cap is.
         """
         async with self._slots:
             self._check_cost()  # here, not before the queue: what ran meanwhile has cost something
@@ -364,7 +364,7 @@ class RolloutEngine:
     async def _judge(
         self, episode: Episode, task: Task, limits: Limits, pool: LivePool, recursive: bool
     ) -> tuple[Sample | None, Sample]:
-        """The graded episode, behind the one that would have been without its recursive call. Raises TrainingFailed
+        """The graded episode, behind the one that would have been without its recursive call. Raises SpendCapReached
         where the spend cap refuses a judge: nothing is learnt from an answer that nobody judged."""
         try:
             await grade_episode(episode, task, self.sink, self.pool)
@@ -374,7 +374,7 @@ class RolloutEngine:
             sample = make_sample(task, episode, limits, self.episode_format.style)
             return first, await self._measure_credit(sample, pool)
         except JudgeRefused as refusal:
-            raise TrainingFailed("max_cost", f"an answer could not be judged: {refusal}") from refusal
+            raise SpendCapReached(self._describe_spending(f"an answer could not be judged: {refusal}; ")) from refusal
 
     async def _measure_credit(self, sample: Sample, pool: LivePool) -> Sample:
         """The sample with what the reward `credit` pays, where the recipe has that term and the answer is right."""
@@ -411,7 +411,13 @@ class RolloutEngine:
 
     def _check_cost(self) -> None:
         if self.spending.find_reached() is not None:
-            raise TrainingFailed("max_cost", f"the job has spent ${self.cost:.4f}; rollouts.max_cost allows no more")
+            raise SpendCapReached(self._describe_spending())
+
+    def _describe_spending(self, why: str = "") -> str:
+        return (
+            f"{why}its cap of ${self.spending.max_cost:g} is reached: ${self.cost:.4f} spent. What it had learnt at "
+            "its last checkpoint is kept. To go on, raise grpo.rollouts.max_cost: jobs resume JOB --max-cost DOLLARS"
+        )
 
 
 def set_advantages(

@@ -11,6 +11,7 @@ evaluations.jsonl      one line per orchestrator and condition of the evaluate s
 checkpoints/STEP/      complete checkpoints (orchestrator/checkpoints.py)
 name.txt               the name that a person gave the job
 stop                   exists once the job was asked to stop
+end.json               how the job's process ended (end_record.py)
 attempt.json           of a job on rented machines: which machine it is, counted from 1
 """
 
@@ -97,6 +98,10 @@ class JobFolder:
     @property
     def stop_file(self) -> Path:
         return self.path / "stop"
+
+    @property
+    def end(self) -> Path:
+        return self.path / "end.json"
 
     @property
     def attempt(self) -> int:

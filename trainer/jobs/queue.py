@@ -17,6 +17,7 @@ job goes on there: it is queued, and another process follows it.
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import subprocess
@@ -26,24 +27,25 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Field, Session, SQLModel, col, select
 
 from orchestrator.engine.process_identity import find_pid, hold_folder, is_alive, this_process
 from pool_registry.atomic_write import write_atomically
 from pool_registry.storage.data_folder import Home
 from pool_registry.storage.database import writing
+from pool_registry.storage.disk_space import describe_full, is_disk_full, is_full
 from trainer.errors import JobNotFound, JobRefused
 from trainer.job_place import HERE, JobPlace, parse_place
+from trainer.jobs.end_record import explain_end, read_end
 from trainer.jobs.gpus import choose_gpus, list_gpus
 from trainer.jobs.job_folder import JobFolder
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
 
+log = logging.getLogger(__name__)
 ACTIVE = ("running", "stopping")
+KEPT = "Its complete checkpoints are kept"
 GONE_S = 86_400.0  # a host that was not heard of for so long is not waited for
-KILLED = (
-    "its process was killed: by a person, or because the machine ran out of memory. "
-    "Resume goes on from the last complete checkpoint"
-)
 STALE_S = 60.0  # an older heartbeat is shown as a warning; no process is killed for it
 
 
@@ -121,13 +123,24 @@ class JobStore:
             row = session.get(JobRow, job)
         if row is None:
             raise JobNotFound(f"there is no job {job!r}; `python -m trainer jobs list` shows those there are")
-        return row
+        return self._show_end(row)
 
     def all(self, limit: int = 200) -> list[JobRow]:
         """List the newest jobs first, after marking those whose process is gone."""
         self.mark_lost()
         with Session(self._engine) as session:
-            return list(session.exec(select(JobRow).order_by(col(JobRow.created_at).desc()).limit(limit)))
+            rows = list(session.exec(select(JobRow).order_by(col(JobRow.created_at).desc()).limit(limit)))
+        return [self._show_end(row) for row in rows]
+
+    def _show_end(self, row: JobRow) -> JobRow:
+        """A job as it is, also where its end could not be written down: the row itself is left alone."""
+        if not row.active or row.place.is_rented:
+            return row
+        record = read_end(self.folder(row.id).end, row.owner)
+        if (record is None or not record.state) and self._is_alive(row):
+            return row
+        state, code, message = self._explain_loss(row)
+        return JobRow(**{**row.model_dump(), "state": state, "code": code, "message": message})
 
     def rename(self, job: str, name: str) -> None:
         """Give a job another name for people; its id stays. Raises JobNotFound."""
@@ -171,6 +184,11 @@ class JobStore:
                 raise JobRefused(f"job {job} is {row.state}: there is nothing to stop")
             session.add(row)
         return row
+
+    def raise_cap(self, job: str, dollars: float) -> None:
+        """Let a job spend so much in all. Raises InvalidRecipe where it has no cap."""
+        recipe = self.recipe(job).with_max_cost(dollars)
+        write_atomically(self.folder(job).recipe, dump_recipe(recipe))
 
     def resume(self, job: str) -> JobRow:
         """Put a stopped or failed job into the queue again; it goes on from its last complete checkpoint.
@@ -233,8 +251,18 @@ class JobStore:
         with Session(self._engine) as session:
             rows = session.exec(select(JobRow).where(col(JobRow.state).in_(ACTIVE))).all()
         for row in rows:
-            if not self._is_alive(row) and self._mark_one_lost(row.id, row.owner) and row.place.is_rented:
+            if not self._is_alive(row) and self._try_to_mark(row) and row.place.is_rented:
                 self._start(row)
+
+    def _try_to_mark(self, row: JobRow) -> bool:
+        """Mark a lost job; False where that is done, or cannot be written now: it is lost on a disk with room, too."""
+        try:
+            return self._mark_one_lost(row.id, row.owner)
+        except SQLAlchemyError as error:
+            if not is_disk_full(error, self._home.root):
+                raise
+            log.warning("job %s has ended, which cannot be written: %s", row.id, describe_full(self._home.root))
+            return False
 
     def _is_alive(self, row: JobRow) -> bool:
         """Whether a job's process still runs. On a host that cannot be asked, it does while it is heard of."""
@@ -253,12 +281,20 @@ class JobStore:
             if row.place.is_rented:
                 row.state, row.owner = "queued", ""
             else:
-                stopped = row.state == "stopping"
-                row.state, row.ended_at = ("stopped" if stopped else "failed"), _now()
-                row.code = "" if stopped else "killed"
-                row.message = KILLED
+                row.state, row.code, row.message = self._explain_loss(row)
+                row.ended_at = _now()
             session.add(row)
         return True
+
+    def _explain_loss(self, row: JobRow) -> tuple[str, str, str]:
+        """How a job ended whose process is gone: (state, code, message); by its own account if there is one."""
+        record = read_end(self.folder(row.id).end, row.owner)
+        if record is not None and record.state:
+            return record.state, record.code, record.message
+        if is_full(self._home.root):
+            return "failed", "disk_full", f"{describe_full(self._home.root)}; then resume. {KEPT}"
+        state, code = ("stopped", "") if row.state == "stopping" else ("failed", "killed")
+        return state, code, explain_end(record, row.owner)
 
     def start_next(self) -> str | None:
         """Start the oldest queued job as a detached process when it may run now. Returns its id, or None."""

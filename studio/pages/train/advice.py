@@ -75,12 +75,11 @@ def next_action(code: str) -> str:
     """What to do about a failure, by its machine-readable word. The message itself names the edits."""
     actions = {
         "out_of_memory": "Make one of the edits named above, or press “Edit as new recipe” and start again.",
-        "disk_full": "Free some space, then press Resume.",
-        "killed": "Press Resume. If it happens again, the machine ran out of memory: lower the batch.",
+        "disk_full": "Free that much, or move the data folder, then press Resume.",
+        "killed": "Press Resume. If it happens again and memory ran out, lower the batch.",
         "rank_killed": "Press Resume. If it happens again, the machine ran out of memory: lower the batch.",
         "gpus": "Press “Edit as new recipe”, set processes to the GPUs that there are, and start again.",
         "model_missing": "Install or choose another model.base, then start again.",
-        "max_cost": "Raise grpo.rollouts.max_cost, then start again from the last checkpoint (model.start).",
         "recipe": "Mend the recipe and start again.",
         "vllm": "Choose another grpo.rollouts.backend, or install it with `make vllm`.",
         "pool": "Add the workers on the Pool page, or choose other tasks.",

@@ -33,7 +33,7 @@ from trainer.evaluation.stage import EvaluationCell, expand_agents
 from trainer.evaluation.trials import make_task_key, plan_trials
 from trainer.job_process import run_job
 from trainer.jobs.job_folder import read_lines
-from trainer.recipe import dump_recipe, parse_recipe
+from trainer.recipe import parse_recipe
 from trainer.results.rows import append_result, read_results, repair_last_line
 from trainer.results.tables import build_tables, render_csv, render_markdown
 from trainer.tasks import find_task, pool_conditions, task_conditions
@@ -161,7 +161,7 @@ def test_the_spend_cap_stops_the_job_and_a_higher_one_lets_it_go_on(store, jobs,
     jobs.resume(key)
     run_job(key, store, jobs)
     assert jobs.get(key).code == "max_cost" and len(read_results(job_folder.results)) == 10
-    job_folder.recipe.write_text(dump_recipe(a_recipe(sums, max_cost=1.0)))
+    jobs.raise_cap(key, 1.0)
     jobs.resume(key)
     run_job(key, store, jobs)
     assert jobs.get(key).state == "done" and len(raw_lines(job_folder.results)) == 20
