@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import sqlite3
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
@@ -26,7 +30,8 @@ Result = TypeVar("Result")
 BUSY_S = 10.0  # SQLite itself waits this long for another writer
 WRITE_DEADLINE_S = 60.0  # and we go on asking until then
 UPGRADE_DEADLINE_S = 600.0  # another process may be copying a large database before it upgrades it
-PAUSE_S = 0.05
+PAUSE_S = 0.02  # between two tries, on average
+TURN_S = 0.02  # SQLite asks for so long at a try, after 1, 2, 5 and 10 ms
 # Any number that no other program takes: PostgreSQL's advisory locks share one space.
 UPGRADE_LOCK = 0x70_6F_64_69_75_6D
 
@@ -68,14 +73,55 @@ def _set_pragmas(connection: Any, _record: object) -> None:
 def writing(engine: Engine, *tables: str) -> Iterator[Session]:
     """Open a session that commits at its end. What it reads of `tables` nobody else changes before that: on SQLite it
     takes the write lock first and waits `WRITE_DEADLINE_S` for other writers, on PostgreSQL it locks the tables."""
-    with Session(engine, expire_on_commit=False) as session:
+    with _take_turn(engine), Session(engine, expire_on_commit=False) as session:
         if engine.dialect.name == "sqlite":
-            connection = session.connection()
-            retry_while_locked(lambda: connection.exec_driver_sql("BEGIN IMMEDIATE"), WRITE_DEADLINE_S)
+            _begin_immediate(session.connection())
         elif tables and engine.dialect.name == "postgresql":
             session.connection().exec_driver_sql(f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE")
         yield session
         session.commit()
+
+
+@contextmanager
+def _take_turn(engine: Engine) -> Iterator[None]:
+    """Let the threads of this process write to SQLite in the order in which they came. Each would otherwise hold one of
+    the engine's few connections while it asks for the lock, and some would wait for a minute while others go in again
+    and again. Who has waited for too long goes on and asks the database itself."""
+    if engine.dialect.name != "sqlite":
+        yield
+        return
+    turns = _turns.setdefault(engine, _Turns())
+    ticket = object()
+    turns.waiting.append(ticket)
+    try:
+        with turns.moved:
+            turns.moved.wait_for(lambda: turns.waiting[0] is ticket, WRITE_DEADLINE_S)
+        yield
+    finally:
+        with turns.moved:
+            turns.waiting.remove(ticket)
+            turns.moved.notify_all()
+
+
+class _Turns:
+    """The threads that want to write to one database, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.moved = threading.Condition()
+        self.waiting: deque[object] = deque()
+
+
+_turns: WeakKeyDictionary[Engine, _Turns] = WeakKeyDictionary()
+
+
+def _begin_immediate(connection: Connection) -> None:
+    """Take the write lock. SQLite itself would ask ever more seldom, and who has just written would be in again before
+    whoever has waited for a minute: so it gives up soon, and begins anew like everybody else."""
+    connection.exec_driver_sql(f"PRAGMA busy_timeout={TURN_S * 1000:.0f}")
+    try:
+        retry_while_locked(lambda: connection.exec_driver_sql("BEGIN IMMEDIATE"), WRITE_DEADLINE_S)
+    finally:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_S * 1000:.0f}")
 
 
 @contextmanager
@@ -103,7 +149,7 @@ def retry_while_locked(call: Callable[[], Result], deadline_s: float) -> Result:
         if not warned:
             log.info("another process holds the database; waiting up to %.0f s", deadline_s)
             warned = True
-        time.sleep(PAUSE_S)
+        time.sleep(random.uniform(0, 2 * PAUSE_S))  # noqa: S311  waiters that keep step would collide
 
 
 def is_locked(error: Exception) -> bool:

@@ -85,14 +85,14 @@ class PoolStore:
     def names(self) -> list[str]:
         """Return every pool's name, in alphabetical order."""
         with Session(self._engine) as session:
-            return list(session.exec(select(PoolHeadRow.name).order_by(PoolHeadRow.name)))
+            return _list_names(session)
 
     def latest(self, name: str) -> StoredPool:
         """Return the current version. Raises PoolNotFound."""
         with Session(self._engine) as session:
             head = session.get(PoolHeadRow, name)
-        if head is None:
-            raise self._explain_missing(name)
+            if head is None:
+                raise _explain_missing(session, name)
         return self.get(name, head.version)
 
     def get(self, name: str, version: int) -> StoredPool:
@@ -104,12 +104,8 @@ class PoolStore:
 
     def by_hash(self, name: str, content_hash: str) -> StoredPool | None:
         """Return the version with this content, or else the unlisted pool with it, or None."""
-        row = self._find(PoolVersionRow.name == name, PoolVersionRow.hash == content_hash)
-        if row is not None:
-            return _to_stored_pool(row)
         with Session(self._engine) as session:
-            unlisted = session.get(UnlistedPoolRow, content_hash)
-        return None if unlisted is None else _open_unlisted(unlisted)
+            return _find_content(session, name, content_hash)
 
     def _find(self, *conditions: bool) -> PoolVersionRow | None:
         with Session(self._engine) as session:
@@ -151,26 +147,41 @@ class PoolStore:
         with self._changing() as session:
             head = _find_head(session, name)
             if head is None:
-                raise self._explain_missing(name)
-            base = self._find_base(name, based_on, head)
+                raise _explain_missing(session, name)
+            base = _find_base(session, based_on, head.pool)
             stored = _set_head(session, merge_edits(base, change(base), head.pool), head.pool)
         return SavedEdit(stored, base, head.pool)
 
     def _changing(self) -> AbstractContextManager[Session]:
         return writing(self._engine, PoolVersionRow.__tablename__, PoolHeadRow.__tablename__)
 
-    def _find_base(self, name: str, based_on: str, head: StoredPool) -> Pool:
-        if based_on in ("", head.pool.hash):
-            return head.pool
-        stored = self.by_hash(name, based_on)
-        if stored is None:
-            raise InvalidPool(
-                [("", f"the version of {name!r} that this edit began with is not here any more; open the pool again")]
-            )
-        return stored.pool
 
-    def _explain_missing(self, name: str) -> PoolNotFound:
-        return PoolNotFound(f"there is no pool {name!r}; there are: {', '.join(self.names()) or 'none'}")
+def _list_names(session: Session) -> list[str]:
+    return list(session.exec(select(PoolHeadRow.name).order_by(PoolHeadRow.name)))
+
+
+def _explain_missing(session: Session, name: str) -> PoolNotFound:
+    return PoolNotFound(f"there is no pool {name!r}; there are: {', '.join(_list_names(session)) or 'none'}")
+
+
+def _find_content(session: Session, name: str, content_hash: str) -> StoredPool | None:
+    content = (PoolVersionRow.name == name, PoolVersionRow.hash == content_hash)
+    row = session.exec(select(PoolVersionRow).where(*content)).first()
+    if row is not None:
+        return _to_stored_pool(row)
+    unlisted = session.get(UnlistedPoolRow, content_hash)
+    return None if unlisted is None else _open_unlisted(unlisted)
+
+
+def _find_base(session: Session, based_on: str, head: Pool) -> Pool:
+    """The content that an edit is made to. Raises InvalidPool where it is not known here."""
+    if based_on in ("", head.hash):
+        return head
+    stored = _find_content(session, head.name, based_on)
+    if stored is None:
+        sentence = f"the version of {head.name!r} that this edit began with is not here any more; open the pool again"
+        raise InvalidPool([("", sentence)])
+    return stored.pool
 
 
 def copy_head(session: Session, name: str, new: str) -> None:

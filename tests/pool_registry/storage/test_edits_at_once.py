@@ -119,6 +119,10 @@ def test_no_acknowledged_edit_is_lost_between_two_stores(tmp_path):
     edit_in_threads([PoolStore(open_engine(find_home(tmp_path))) for _ in range(2)], tmp_path / "acknowledged")
 
 
+def test_more_people_than_the_database_has_connections_edit_at_once(pools, tmp_path):
+    edit_in_threads([pools], tmp_path / "acknowledged", savers=18, edits=2)
+
+
 def edit_in_threads(stores: list[PoolStore], file: Path, savers: int = 6, edits: int = 3) -> None:
     """Let savers edit at once through several stores, and look what the pool holds then."""
     stores[0].save(numbered(savers))
