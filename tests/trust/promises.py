@@ -43,6 +43,20 @@ PROMISES = (
         200,
     ),
     Promise(
+        "edits",
+        "No acknowledged edit of a pool is lost, whoever else saves, renames, deletes or is killed",
+        "an edit beside others, one of two processes killed",
+        "random",
+        (
+            "tests/pool_registry/storage/test_edits_at_once.py",
+            "tests/studio/pages/test_edits_at_once.py",
+            "tests/studio/housekeeping/test_edits_meanwhile.py",
+        ),
+        "is_lost or all_in_the_pool or edit_during",
+        2,
+        200,
+    ),
+    Promise(
         "simulation",
         "An episode ends in time and in its limits; no worker sees more than its access list; a seed gives one trace",
         "a simulated episode",
@@ -258,20 +272,6 @@ PROMISES = (
         "a fault of a server and a kind of worker",
         "list",
         ("tests/pool_registry/network/test_misbehaving_servers.py",),
-    ),
-    Promise(
-        "edits",
-        "No acknowledged edit of a pool is lost, whoever else saves, renames, deletes or is killed",
-        "an edit beside others, one of two processes killed",
-        "random",
-        (
-            "tests/pool_registry/storage/test_edits_at_once.py",
-            "tests/studio/pages/test_edits_at_once.py",
-            "tests/studio/housekeeping/test_edits_meanwhile.py",
-        ),
-        "is_lost or all_in_the_pool or edit_during",
-        2,
-        200,
     ),
     Promise(
         "savers",
