@@ -7,15 +7,22 @@ the document says (path, query, header, cookie, body), in the style that it says
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
-from urllib.parse import quote, urlencode
 
 from pydantic import Field, model_validator
 
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall
 from pool_registry.network.address_policy import ALLOW_PRIVATE
+from pool_registry.network.argument_styles import (
+    ArgumentStyle,
+    write_cookie,
+    write_field,
+    write_header,
+    write_path,
+    write_query,
+)
 from pool_registry.network.http_values import (
     Auth,
     KeyReference,
@@ -27,21 +34,15 @@ from pool_registry.network.http_values import (
     reachable,
 )
 from pool_registry.schemas.argument_schema import ArgumentsSchema
-from pool_registry.strict_model import StrictModel
 from pool_registry.workers._http_base import HttpApi, HttpApiConfig, PreparedRequest
 
-Style = Literal["simple", "form", "space", "pipe", "deep", "json"]
 
-
-class ArgumentPlace(StrictModel):
-    """Where one argument goes. `wire` is its name in the request, which may differ from the argument's;
-    `at: body` is one field of the body, `whole` the body itself. `style` is OpenAPI's, `json` a JSON text."""
+class ArgumentPlace(ArgumentStyle):
+    """Where one argument goes, and how it is written. `wire` is its name in the request, which may differ from the
+    argument's; `at: body` is one field of the body, `whole` the body itself."""
 
     argument: str
     at: Literal["path", "query", "header", "cookie", "body", "whole"]
-    wire: str
-    style: Style = "simple"
-    explode: bool = False
 
 
 class OpenApiConfig(HttpApiConfig):
@@ -53,6 +54,8 @@ class OpenApiConfig(HttpApiConfig):
     allow_private: bool = Field(default=False, description=ALLOW_PRIVATE)
     places: list[ArgumentPlace] = Field(default_factory=list, description="Where each argument goes.")
     body: Literal["", "json", "form", "text"] = Field(default="", description="How the body is written.")
+    media_type: str = Field(default="", description="The body's type, where it is JSON by another name.")
+    fields: list[ArgumentStyle] = Field(default_factory=list, description="How fields of a whole form are written.")
     parameters: ArgumentsSchema
 
     @model_validator(mode="after")
@@ -85,7 +88,7 @@ class OpenApi(HttpApi[OpenApiConfig]):
 
 def request(config: OpenApiConfig, arguments: Mapping[str, Any]) -> PreparedRequest:
     """Build URL, headers and body of a call, without the key. Raises BadCall when an argument cannot be written."""
-    path, query, cookies, fields = config.path, list[tuple[str, str]](), list[str](), dict[str, Any]()
+    path, query, cookies, fields = config.path, list[str](), list[str](), list[tuple[ArgumentStyle, Any]]()
     headers = {"accept": "application/json, text/*;q=0.8, */*;q=0.5"}
     whole = None
     for place in config.places:
@@ -93,77 +96,49 @@ def request(config: OpenApiConfig, arguments: Mapping[str, Any]) -> PreparedRequ
             continue
         value = arguments[place.argument]
         if place.at == "path":
-            written = _join_parts(value, place, _quote)
-            if not written:
-                raise BadCall(f"{place.argument}: an argument of the path must not be empty")
-            path = path.replace(f"{{{place.wire}}}", written)
+            path = path.replace(f"{{{place.wire}}}", write_path(value, place))
         elif place.at == "query":
-            query.extend(_pairs(value, place))
+            query += write_query(value, place)
         elif place.at == "header":
-            headers[place.wire.lower()] = header_value(place.argument, _join_parts(value, place))
+            if written := write_header(value, place):
+                headers[place.wire.lower()] = header_value(place.argument, written)
         elif place.at == "cookie":
-            cookies.extend(f"{quote(name)}={quote(text)}" for name, text in _pairs(value, place))
+            cookies += write_cookie(value, place)
         elif place.at == "body":
-            fields[place.wire] = value
+            fields.append((place, value))
         else:
             whole = value
     if cookies:
         headers["cookie"] = "; ".join(cookies)
-    url = f"{config.base_url}{check_path(path)}" + (f"?{urlencode(query, quote_via=quote)}" if query else "")
+    url = f"{config.base_url}{check_path(path)}" + (f"?{'&'.join(query)}" if query else "")
     return url, headers, _body(config, whole, fields, headers)
 
 
-def _body(config: OpenApiConfig, whole: Any, fields: dict[str, Any], headers: dict[str, str]) -> bytes | None:
-    given = whole if whole is not None else fields
+def _body(
+    config: OpenApiConfig, whole: Any, fields: Sequence[tuple[ArgumentStyle, Any]], headers: dict[str, str]
+) -> bytes | None:
     if not config.body or (whole is None and not fields and not any(place.at == "body" for place in config.places)):
         return None
+    if config.body == "form":
+        headers["content-type"] = "application/x-www-form-urlencoded"
+        pairs = fields if whole is None else _name_fields(config, whole)
+        return "&".join(part for style, value in pairs for part in write_field(value, _as_field(style))).encode()
+    given = whole if whole is not None else {style.wire: value for style, value in fields}
     if config.body == "json":
-        headers["content-type"] = "application/json"
+        headers["content-type"] = config.media_type or "application/json"
         return json.dumps(given).encode()
-    if config.body == "text":
-        headers["content-type"] = "text/plain; charset=utf-8"
-        return as_text(given).encode()
-    headers["content-type"] = "application/x-www-form-urlencoded"
-    if not isinstance(given, dict):
+    headers["content-type"] = "text/plain; charset=utf-8"
+    return as_text(given).encode()
+
+
+def _name_fields(config: OpenApiConfig, form: Any) -> list[tuple[ArgumentStyle, Any]]:
+    """Pair the fields of a whole form with how they are written."""
+    if not isinstance(form, dict):
         raise BadCall("the body of this operation is a form: write an object")
-    form = ArgumentPlace(argument="body", at="body", wire="", style="form", explode=True)
-    return urlencode(
-        [pair for name, value in given.items() for pair in _pairs(value, form.model_copy(update={"wire": name}))]
-    ).encode()
+    styles = {style.wire: style for style in config.fields}
+    return [(styles.get(name, ArgumentStyle(wire=name, style="field")), value) for name, value in form.items()]
 
 
-def _plain(value: Any) -> str:
-    """Write a value for a URL: true and not True, nothing for null."""
-    return "" if value is None else as_text(value)
-
-
-def _quote(value: Any) -> str:
-    """Percent-encode a value as one part of a path, slashes included."""
-    return quote(_plain(value), safe="")
-
-
-def _pairs(value: Any, place: ArgumentPlace) -> Iterator[tuple[str, str]]:
-    """Yield the name=value pairs of one argument in a query, a cookie or a form."""
-    if place.style == "json" or value is None:
-        yield place.wire, "" if value is None else json.dumps(value)
-    elif isinstance(value, dict) and place.style == "deep":
-        yield from ((f"{place.wire}[{name}]", _plain(item)) for name, item in value.items())
-    elif isinstance(value, dict) and place.explode:
-        yield from ((name, _plain(item)) for name, item in value.items())
-    elif isinstance(value, list) and place.explode:
-        yield from ((place.wire, _plain(item)) for item in value)
-    else:
-        yield place.wire, _join_parts(value, place)
-
-
-def _join_parts(value: Any, place: ArgumentPlace, written: Callable[[Any], str] = _plain) -> str:
-    """Join a list or object with the separator of its style, each part written by `written`."""
-    if place.style == "json":
-        return written(json.dumps(value))
-    between = {"space": " ", "pipe": "|"}.get(place.style, ",")
-    if isinstance(value, list):
-        return between.join(map(written, value))
-    if isinstance(value, dict):
-        equals = "=" if place.explode else between
-        return between.join(f"{written(name)}{equals}{written(item)}" for name, item in value.items())
-    return written(value)
+def _as_field(style: ArgumentStyle) -> ArgumentStyle:
+    """A field's style; of workers that were recorded when forms had none, the one that OpenAPI has by default."""
+    return style.model_copy(update={"style": "field"}) if style.style == "simple" else style

@@ -18,8 +18,10 @@ from pool_registry.imports import FreeNames, Offer
 from pool_registry.imports.openapi.document import MAX_CHARS, Document, UnfitOperation, read
 from pool_registry.imports.openapi.schemas import Schemas
 from pool_registry.imports.openapi.servers import Given, first_problem, security_of, server_of
+from pool_registry.imports.openapi.styles import is_json, read_content_style, read_field_styles, read_parameter_style
 from pool_registry.network import http_client
 from pool_registry.network.address_policy import AddressPolicy
+from pool_registry.network.argument_styles import ArgumentStyle
 from pool_registry.network.http_values import OWN_HEADERS, TOKEN, decode_text
 from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.worker import WorkerSpec
@@ -31,7 +33,6 @@ FETCH_S = 30.0
 MAX_OPERATIONS = 2_000
 MAX_DESCRIPTION = 1_000
 METHODS = ("get", "put", "post", "delete", "patch", "head")  # options and trace are for browsers and proxies
-_STYLES = {"form": "form", "simple": "simple", "spaceDelimited": "space", "pipeDelimited": "pipe", "deepObject": "deep"}
 _SPREADABLE = {"type", "properties", "required", "title", "description", "additionalProperties"}
 _ENOUGH_FOR_A_BODY = ("application/json", "application/x-www-form-urlencoded", "text/plain")
 
@@ -138,7 +139,7 @@ class _Reading:
             "method": self._method.upper(),
             "path": self._path,
             "places": self._places,
-            "body": body,
+            **body,
             "parameters": self._parameters_schema(),
             **security_of(self._document, self._given, operation.security),
         }
@@ -171,44 +172,50 @@ class _Reading:
         if at == "path" and f"{{{wire}}}" not in self._path:
             raise UnfitOperation(f"its path has no {{{wire[:60]}}}, although a parameter is called so")
         content = raw.get("content")
-        schema = raw.get("schema", {})
-        style = _STYLES.get(parameter.style or ("simple" if at in ("path", "header") else "form"))
-        if style is None:
-            raise UnfitOperation(f"parameter {wire[:60]}: the style {parameter.style!r} is not supported")
         if isinstance(content, dict) and content:
-            schema, style = self._document.follow(next(iter(content.values()))).get("schema", {}), "json"
-        explode = parameter.explode if parameter.explode is not None else style == "form"
+            schema = self._schemas.schema(self._document.follow(next(iter(content.values()))).get("schema", {}))
+            style = read_content_style(wire, content)
+        else:
+            schema = self._schemas.schema(raw.get("schema", {}))
+            style = read_parameter_style(wire, at, raw, schema)
         argument = wire if wire not in self._properties else f"{wire}_in_{at}"
         if argument in self._properties:
             raise UnfitOperation(f"two of its parameters are called {argument[:60]}")
         self._add(argument, schema, parameter.description, parameter.required or at == "path")
-        self._places.append({"argument": argument, "at": at, "wire": wire, "style": style, "explode": explode})
+        self._places.append({"argument": argument, "at": at, **_record(style)})
 
-    def _add_body(self, node: Any) -> str:
-        """Add the request's body to the schema; return how it is written, "" without one. Raises UnfitOperation."""
+    def _add_body(self, node: Any) -> dict[str, Any]:
+        """Add the request's body to the schema; return how it is written, for the configuration. Raises
+        UnfitOperation."""
         if node is None:
-            return ""
+            return {"body": ""}
         body = self._document.follow(node)
         content = body.get("content")
-        written, media = _media(content if isinstance(content, dict) else {})
-        schema = self._schemas.schema(self._document.follow(media).get("schema", {}))
+        written, media_type, media = _media(content if isinstance(content, dict) else {})
+        media = self._document.follow(media)
+        schema = self._schemas.schema(media.get("schema", {}))
         required = body.get("required") is True
-        if _is_spreadable(schema) and not schema["properties"].keys() & self._properties.keys() and written != "text":
-            for name, rule in schema["properties"].items():
+        config = {"body": written, **({"media_type": media_type} if media_type else {})}
+        properties = schema.get("properties") if isinstance(schema, dict) else None
+        known = properties if isinstance(properties, dict) else {}
+        styles = read_field_styles(media.get("encoding"), known) if written == "form" else {}
+        if _is_spreadable(schema) and not known.keys() & self._properties.keys() and written != "text":
+            for name, rule in known.items():
                 self._properties[name] = rule
                 if required and name in schema.get("required", []):
                     self._required.append(name)
-                self._places.append({"argument": name, "at": "body", "wire": name})
-            return written
+                style = _record(styles[name]) if name in styles else {"wire": name}
+                self._places.append({"argument": name, "at": "body", **style})
+            return config
         argument = "body" if "body" not in self._properties else "request_body"
         self._properties[argument] = _add_description(schema, body.get("description"))
         if required:
             self._required.append(argument)
         self._places.append({"argument": argument, "at": "whole", "wire": ""})
-        return written
+        return {**config, "fields": list(map(_record, styles.values()))} if styles else config
 
     def _add(self, argument: str, schema: Any, description: str | None, required: bool) -> None:
-        self._properties[argument] = _add_description(self._schemas.schema(schema), description)
+        self._properties[argument] = _add_description(schema, description)
         if required:
             self._required.append(argument)
 
@@ -224,7 +231,7 @@ class _Reading:
         return schema
 
 
-_PARAMETER_FIELDS = {"name", "in", "description", "required", "style", "explode"}
+_PARAMETER_FIELDS = {"name", "in", "description", "required"}
 
 
 def _check_operation(raw: Mapping[str, Any]) -> Operation:
@@ -252,17 +259,24 @@ def _add_description(schema: Any, description: Any) -> Any:
     return {**schema, "description": description[:MAX_DESCRIPTION]}
 
 
-def _media(content: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return how the body is written, and its media object. Raises UnfitOperation unless JSON, form or plain text."""
+def _record(style: ArgumentStyle) -> dict[str, Any]:
+    return style.model_dump(exclude_defaults=True)
+
+
+def _media(content: Mapping[str, Any]) -> tuple[str, str, Any]:
+    """Return how the body is written, its type where that is JSON by another name, and its media object. Raises
+    UnfitOperation unless it is JSON, a form or plain text."""
     for kind, media in content.items():
-        plain = kind.partition(";")[0].strip().lower()
-        if plain == "application/json" or plain.endswith("+json") or plain == "*/*":
-            return "json", media
+        if is_json(kind):
+            plain = kind.strip().lower() == "application/json" or not (kind.isascii() and kind.isprintable())
+            return "json", "" if plain else kind.strip(), media
+        if kind.partition(";")[0].strip() == "*/*":
+            return "json", "", media
     for written, media_type in (("form", "application/x-www-form-urlencoded"), ("text", "text/plain")):
         if media_type in content:
-            return written, content[media_type]
+            return written, "", content[media_type]
     kinds = ", ".join(content)[:120] or "nothing"
-    raise UnfitOperation(f"its body is {kinds}; only {', '.join(_ENOUGH_FOR_A_BODY)} can be sent")
+    raise UnfitOperation(f"its body cannot be sent: it is {kinds}; only {', '.join(_ENOUGH_FOR_A_BODY)} can be written")
 
 
 def _is_spreadable(schema: Any) -> bool:

@@ -204,12 +204,12 @@ def test_openapi_30_keywords_become_json_schema():
     ("style", "explode", "value", "query"),
     [
         ("form", None, [1, 2], "q=1&q=2"),
-        ("form", False, [1, 2], "q=1%2C2"),
+        ("form", False, [1, 2], "q=1,2"),
         ("pipeDelimited", False, ["a", "b"], "q=a%7Cb"),
         ("spaceDelimited", False, ["a", "b"], "q=a%20b"),
         ("deepObject", True, {"a": 1, "b": "x y"}, "q%5Ba%5D=1&q%5Bb%5D=x%20y"),
         ("form", True, {"a": True}, "a=true"),
-        ("form", False, {"a": 1, "b": 2}, "q=a%2C1%2Cb%2C2"),
+        ("form", False, {"a": 1, "b": 2}, "q=a,1,b,2"),
     ],
 )
 def test_styles_of_parameters(style, explode, value, query):
