@@ -12,7 +12,7 @@ import pytest
 from pool_registry.actions import Action, Status
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
-from pool_registry.imports.space import _arguments
+from pool_registry.imports.space import UnfitEndpoint, _arguments
 from pool_registry.kinds import load_config
 from pool_registry.pool import Pool, check_pool, export_pool, import_pool
 from pool_registry.schemas.argument_schema import schema_problem
@@ -124,9 +124,9 @@ def test_of_a_stored_pool_only_that_worker_is_refused(spec: WorkerSpec):
 
 
 def test_endpoints_of_spaces_are_refused_with_the_same_sentence():
-    entry = {"parameter_name": "x", "type": {"anyOf": [bomb(30)]}}
-    with pytest.raises(Exception, match="schema"):
-        _arguments({"parameters": [entry]})
+    inner = {"$id": "https://example.com/inner", **bomb(30)}
+    with pytest.raises(UnfitEndpoint, match=TOO_LARGE):
+        _arguments({"parameters": [{"parameter_name": "x", "type": inner}]})
 
 
 SMALL = {"type": "object", "properties": {"x": {"type": "array", "items": {"type": "integer"}}}}
