@@ -13,7 +13,7 @@ from orchestrator.reader.cards import describe_whole, format_listed
 from orchestrator.reader.fill import BoundNeed
 from orchestrator.reader.needs import Need
 from orchestrator.retrieval import sentence_vectors
-from orchestrator.retrieval.choose_workers import WorkerProfile, score_words
+from orchestrator.retrieval.choose_workers import MAX_QUERY_CHARS, WorkerProfile, score_words
 from pool_registry.calls.live_pool import LiveWorker
 
 ENCODER = "need-encoder"  # the folder of the adapter in assets
@@ -70,6 +70,9 @@ def score_need(need: str, workers: Sequence[LiveWorker]) -> list[float]:
 
 
 def _compare(need: str, workers: Sequence[LiveWorker]) -> list[float]:
+    if not workers:
+        return []
+    need = need[:MAX_QUERY_CHARS]
     if sentence_vectors.find_weights() is None:
         scores = score_words(need, [WorkerProfile(item.spec.name, item.spec.description) for item in workers])
         return [score / (1 + max(scores)) for score in scores]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 
 from orchestrator.plan import Step
 from orchestrator.reader.cards import describe_whole
@@ -19,6 +20,7 @@ from pool_registry.calls.live_pool import LiveWorker
 
 MAX_STEPS = 2  # of a plan that may be too short: the queries of longer ones join clauses, too
 MAX_GAP = 80  # characters of the query beside a value: a query may be as long as a page, without a space
+MAX_MENTIONS = 1000  # of a value in a query
 MAX_VALUE_WORDS = 4  # an argument of more words is a request, and no name
 _FILLER = r"(?:(?:a|an|the|one|for|of|in|at|on|to|from|with|by|that|those|my|our)\s+)*"
 _NAME = r"[^\W_](?:[\w.:/@-]*[^\W_])?"
@@ -54,7 +56,8 @@ def _list_joined(query: str, value: str) -> Iterator[str]:
     """The words that a query joins with a value, the one before it and the one after it."""
     if not 0 < len(value.split()) <= MAX_VALUE_WORDS:
         return
-    for match in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", query, re.IGNORECASE):
+    mentions = re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", query, re.IGNORECASE)
+    for match in islice(mentions, MAX_MENTIONS):
         start, end = match.span()
         joined = _BEFORE.search(query, max(0, start - MAX_GAP), start), _AFTER.match(query, end, end + MAX_GAP)
         yield from (name[1] for name in joined if name is not None)

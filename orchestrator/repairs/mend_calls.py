@@ -38,6 +38,7 @@ MAX_COMPARED_WORDS = 60  # of a query, with the names in an error:
 MAX_ERROR_CHARS = 2000  # every word is compared with every name, and both may be as long as a page
 SUBJECT_WORDS = 3  # a value of more words is no name of one thing
 MAX_SUBJECTS = 2
+MAX_SEARCHED_CHARS = 20_000  # of a query, from its end: there is the question of a long conversation
 MAX_BRIDGES = 2  # workers that a rejected value is handed to first, and as many more that the query names:
 MAX_NAMED = 2
 _QUOTE = re.compile(r"\$[0-9]+")
@@ -55,7 +56,9 @@ _SINGULARS = (
     ("s", ("",)),
 )
 _LISTED = re.compile(r"[,;:()\[\]{}\n]| and | or | are | is ")  # between the names that an error lists
-_NAME = re.compile(r"[A-Z][\w-]*(?: [A-Z][\w-]*)+")  # Old Chimney
+_CAPITALIZED = r"[A-Z][\w-]*"
+_NAME = re.compile(rf"{_CAPITALIZED}(?: {_CAPITALIZED})+")  # Old Chimney
+_MAYBE_NAME = re.compile(rf"{_CAPITALIZED}(?: {_CAPITALIZED})*")  # also a single word, so that none is read twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class _Trial:
 def plan_trials(query: str, rejected: Sequence[StepRun], runs: Iterable[StepRun], pool: LivePool) -> list[Step]:
     """The calls to try in place of the rejected ones, with ids from 1 on; of all `runs` of the episode none is
     repeated. Blocks: call it from a thread."""
+    query = query[-MAX_SEARCHED_CHARS:]
     earlier = {run.step.id: run for run in runs}
     calls = {_key(run.step) for run in earlier.values()}
     steps: list[Step] = []
@@ -272,12 +276,18 @@ def _list_names(text: str) -> list[str]:
     words = [match for match in _find_words(text) if has_content(match.group())]
     special = [match.group() for match in words if _looks_like_name(match)]
     plain = [match.group() for match in words]
-    return list(dict.fromkeys([*reversed(_NAME.findall(text)), *reversed(special), *reversed(plain)]))
+    names = [name for name in _MAYBE_NAME.findall(text) if " " in name]
+    return list(dict.fromkeys([*reversed(names), *reversed(special), *reversed(plain)]))
 
 
 def _find_words(text: str) -> list[re.Match[str]]:
     """The words of a text in their order, without the s of "hive's"."""
-    return [match for match in _WORD.finditer(text) if not _AFTER_APOSTROPHE.search(text, 0, match.start())]
+    return [match for match in _WORD.finditer(text) if not _follows_apostrophe(text, match.start())]
+
+
+def _follows_apostrophe(text: str, place: int) -> bool:
+    """Whether an apostrophe within a word, or it and a line break, stand before a place."""
+    return _AFTER_APOSTROPHE.search(text, max(0, place - 3), place) is not None
 
 
 def _looks_like_name(match: re.Match[str]) -> bool:

@@ -274,6 +274,13 @@ PROMISES = (
         ("tests/pool_registry/network/test_misbehaving_servers.py",),
     ),
     Promise(
+        "long queries",
+        "Any query of the allowed length is read in linear time, and no request of many pieces holds the others up",
+        "a rule and a shape of text, or a request",
+        "list",
+        ("tests/orchestrator/reader/test_linear_time.py", "tests/studio/model_server/test_large_requests.py"),
+    ),
+    Promise(
         "savers",
         "Of processes that save or claim at once none loses anything",
         "a race of eight processes",

@@ -46,3 +46,8 @@ def test_without_the_sentence_model_shared_words_decide(monkeypatch):
     monkeypatch.setattr(sentence_vectors, "find_weights", lambda: None)
     workers = list(open_live_pool(starter_pool()).workers.values())
     assert rank_workers(Need("distance between two airports"), workers)[0].worker == "great_circle"
+
+
+def test_a_need_fits_no_worker_of_an_empty_pool_without_the_sentence_model(monkeypatch):
+    monkeypatch.setattr(sentence_vectors, "find_weights", lambda: None)
+    assert rank_workers(Need("count the days"), []) == []
