@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import sys
 from typing import Annotated, Literal
 
 import typer
 
-from orchestrator.errors import OrchestratorError
 from orchestrator.orchestrator_name import MAX_SAMPLES, TurnOptions, add_options
-from pool_registry.errors import PoolError
-from pool_registry.storage.data_folder import find_home
 from studio.cli import approvals, binding, credit, export, housekeeping, memory, pool, publish, restore, serve, what_if
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
 from studio.cli.result import print_result
 from trainer.__main__ import tasks_app
+from trainer.cli.command_line import run_command_line
 from trainer.cli.options import WithoutOption
 from trainer.cli.table_help import POLICY_NAMES, TableHelp
 
@@ -146,23 +143,9 @@ def doctor(
 
 
 def main() -> None:
-    """Run the command line. Errors that the user can fix are one line on stderr, with exit code 2."""
+    """Run the command line."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    try:
-        app(prog_name="podium")
-    except (PoolError, OrchestratorError) as error:
-        typer.echo(f"podium: {error}", err=True)
-        sys.exit(2)
-    except Exception as error:
-        from pool_registry.storage.disk_space import explain_full_disk
-
-        sentence = explain_full_disk(error, find_home().root)
-        if sentence is None:
-            raise
-        typer.echo(f"podium: {sentence}", err=True)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run_command_line(app, "podium")
 
 
 if __name__ == "__main__":

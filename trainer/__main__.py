@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.errors import OrchestratorError
 from orchestrator.orchestrator_name import TurnOptions, add_options
-from pool_registry.errors import PoolError
-from pool_registry.storage.data_folder import choose_home, find_home
+from pool_registry.storage.data_folder import choose_home
 from trainer.cli import practice
+from trainer.cli.command_line import run_command_line
 from trainer.cli.jobs import add_job_commands, start_job
 from trainer.cli.options import HomeOption, JsonOption, WithoutOption, open_data_folder
 from trainer.cli.table_help import FAMILY_NAMES, POLICY_NAMES, TASK_SOURCES, TableHelp
-from trainer.errors import InvalidRecipe, TrainerError, UnknownTask
+from trainer.errors import InvalidRecipe, UnknownTask
 from trainer.recipe import load_recipe
 from trainer.tasks import SUITES, find_task, get_suite
 from trainer.tasks.task import Task
@@ -90,11 +88,18 @@ def show_task(
 def check_file(file: Annotated[Path, typer.Argument(help="JSONL, one task per line.")]) -> None:
     """Read a file of your own tasks and list every problem in it. Exit code 2 when no line is a task."""
     from trainer.cli.terminal_tables import print_rich, task_file_text
+    from trainer.tasks.practice.pasted_lines import count_tasks
+    from trainer.tasks.practice.text_files import refuse_other_files
     from trainer.tasks.sources.jsonl import load_tasks
 
+    refuse_other_files(file)
     read = load_tasks(file)
     print_rich(task_file_text(file.name, read))
     if not read.tasks:
+        if count := count_tasks(file):
+            typer.echo(
+                f"`tasks add --file` reads {count:,} tasks in it; a recipe's source wants one JSON object a line"
+            )
         raise typer.Exit(2)
 
 
@@ -224,20 +229,8 @@ async def run_evaluation(options: EvaluationOptions, tasks: list[Task], home: st
 
 
 def main() -> None:
-    """Run the command line. Errors that a person can fix are one line on stderr and exit code 2."""
-    try:
-        app(prog_name="python -m trainer")
-    except (TrainerError, OrchestratorError, PoolError) as error:
-        typer.echo(f"podium: {error}", err=True)
-        sys.exit(2)
-    except Exception as error:
-        from pool_registry.storage.disk_space import explain_full_disk
-
-        sentence = explain_full_disk(error, find_home().root)
-        if sentence is None:
-            raise
-        typer.echo(f"podium: {sentence}", err=True)
-        sys.exit(2)
+    """Run the command line."""
+    run_command_line(app, "python -m trainer")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,9 @@ TrainerError
 
 from __future__ import annotations
 
+from orchestrator.errors import OrchestratorError
+from pool_registry.errors import PoolError, WorkerFault
+
 
 class TrainerError(Exception):
     """An error that a person can fix in a task, a recipe, a job or an evaluation."""
@@ -55,3 +58,7 @@ class JobNotFound(TrainerError):
 
 class JobRefused(TrainerError):
     """A job is not in a state in which this can be done."""
+
+
+# The roots of the rooms' errors that a person can do something about: shown as a sentence, never as a traceback.
+MENDABLE = (PoolError, OrchestratorError, TrainerError, WorkerFault)

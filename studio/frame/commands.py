@@ -13,13 +13,10 @@ from typing import Any
 from fastapi import APIRouter, Body
 from fastapi.responses import JSONResponse
 
-from orchestrator.errors import OrchestratorError
-from pool_registry.errors import InvalidPool, PoolError, WorkerFault
+from pool_registry.errors import InvalidPool
 from pool_registry.kinds import PLAIN_WORDS
 from pool_registry.secrets import redact
-from trainer.errors import TrainerError
-
-MENDABLE = (PoolError, OrchestratorError, TrainerError, WorkerFault)  # a person can do something about these
+from trainer.errors import MENDABLE
 
 Fields = Mapping[str, Any]  # what a page sends: the body of the request
 

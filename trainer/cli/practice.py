@@ -15,6 +15,7 @@ from trainer.cli.options import HomeOption, JsonOption, open_data_folder
 
 if TYPE_CHECKING:
     from trainer.tasks.practice.task_book import TaskBook
+    from trainer.tasks.sources.jsonl import TaskLine
 
 
 def make(
@@ -102,8 +103,8 @@ def add(
     """Add tasks of your own to a pool's. `tasks make` never overwrites them."""
     from trainer.errors import UnusableTasks
     from trainer.sft.episode_task import Judgement, keep_run
-    from trainer.tasks.practice.pasted_lines import read_answer, read_pasted
-    from trainer.tasks.sources.jsonl import TaskLine
+    from trainer.tasks.practice.pasted_lines import read_tasks, require_tasks
+    from trainer.tasks.practice.text_files import read_text_file
 
     if sum(map(bool, (query, episode, file))) != 1:
         raise UnusableTasks("say what to add: --query with --answer, --episode, or --file")
@@ -114,18 +115,36 @@ def add(
             return
         problems: list[str] = []
         if file is not None:
-            rows = read_pasted(file.read_text(encoding="utf-8"), file.stem)
-            lines = [row.line for row in rows if row.task is not None and row.line is not None]
-            problems = [f"line {row.number}: {text}" for row in rows for text in row.problems]
+            text = read_text_file(file)
+            rows = read_tasks(text, str(file), file.stem)
+            lines = require_tasks(rows, text, str(file))
+            problems = [f"line {row.number}: {problem}" for row in rows for problem in row.problems]
         else:
-            written = json.loads(plan.read_text(encoding="utf-8")) if plan else None
-            lines = [TaskLine(query=query, answer=read_answer(answer) if answer else None, plan=written)]
+            lines = [write_line(query, answer, plan)]
         for problem in problems:
             typer.echo(problem, err=True)
-        if not lines:
-            raise UnusableTasks(f"no line of {file} is a task")
         book.add(lines)
     typer.echo(f"{len(lines)} added to {book.file}")
+
+
+def write_line(query: str, answer: str, plan: Path | None) -> TaskLine:
+    """The line of a task that is given by options. Raises UnusableTasks where it cannot be one."""
+    from pydantic import ValidationError
+
+    from pool_registry.kinds import field_problems
+    from trainer.errors import UnusableTasks
+    from trainer.tasks.practice.pasted_lines import read_answer
+    from trainer.tasks.practice.text_files import read_text_file
+    from trainer.tasks.sources.jsonl import TaskLine
+
+    try:
+        written = json.loads(read_text_file(plan)) if plan else None
+        return TaskLine(query=query, answer=read_answer(answer) if answer else None, plan=written)
+    except ValidationError as error:
+        problems = "; ".join(f"{key}: {what}" for key, what in field_problems(error))
+        raise UnusableTasks(f"this is no task: {problems}") from error
+    except (ValueError, RecursionError) as error:
+        raise UnusableTasks(f"{plan} is no plan: it is not JSON ({error})") from error
 
 
 def strike(pool: PoolOption, query: Query, home: HomeOption = None) -> None:

@@ -7,7 +7,7 @@ import { plain } from "../lib/reply.js";
 import { needs } from "../lib/rights.js";
 import { answerList } from "./task_form.js";
 
-const ABOUT = 'Lines such as {"query": "What is 6 * 7?", "answer": 42}, or a table with the columns query and answer (copied from a spreadsheet, or CSV).';
+const ABOUT = 'Lines such as {"query": "What is 6 * 7?", "answer": 42}, a JSON list of them, or a table with the columns query and answer (copied from a spreadsheet, or CSV).';
 const READ_MS = 400;
 const MAX_BYTES = 20_000_000;
 

@@ -26,7 +26,7 @@ from studio.pages.train.task_documents import (
 from studio.runtime import Runtime
 from trainer.evaluation.grading import grade_answer
 from trainer.tasks.practice.make_tasks import PracticeOptions
-from trainer.tasks.practice.pasted_lines import MAX_CHARS, read_answer, read_pasted
+from trainer.tasks.practice.pasted_lines import MAX_CHARS, read_answer, read_tasks, require_tasks
 from trainer.tasks.practice.stored import SOURCE, make_and_save, open_task_book
 from trainer.tasks.practice.task_book import ChangedTask, count_splits
 from trainer.tasks.sources.jsonl import TaskLine, make_task
@@ -78,7 +78,7 @@ class TaskCommands:
 
     def _read(self, fields: Fields) -> PageReply:
         """What pasted or uploaded text holds; nothing is kept."""
-        pool, lines = self._pool(fields), read_pasted(_long_text(fields), "own")
+        pool, lines = self._pool(fields), read_tasks(_long_text(fields), "this", "own")
         tasks = [row for row in lines if row.task is not None]
         preview = {
             "counts": count_splits(tasks),
@@ -101,9 +101,8 @@ class TaskCommands:
     def _add(self, fields: Fields) -> PageReply:
         """Keep every line that is a task."""
         pool = self._pool(fields)
-        lines = [row.line for row in read_pasted(_long_text(fields), "own") if row.task is not None and row.line]
-        if not lines:
-            raise InvalidPool([("text", "no line of this is a task")])
+        written = _long_text(fields)
+        lines = require_tasks(read_tasks(written, "this", "own"), written, "this")
         open_task_book(pool.name).add(lines)
         return self._reply(fields, f"Added {len(lines):,} {'task' if len(lines) == 1 else 'tasks'}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
@@ -62,6 +63,14 @@ def test_pasted_lines_are_shown_with_problems_before_they_are_added(send):
     assert added["message"] == "Added 2 tasks" and added["tasks"]["own"] == 2
     twice = send("add_tasks", text=text)
     assert not twice["ok"] and "already" in twice["problems"][0][1]
+
+
+@pytest.mark.parametrize("action", ["read_tasks", "add_tasks"])
+def test_a_file_that_is_no_text_is_refused_as_a_whole(send, action):
+    for content in (random.Random(7).randbytes(200_000), b"PK\x03\x04" + bytes(30)):
+        reply = send(action, text=content.decode("utf-8", "replace"))
+        assert not reply["ok"] and "holds no tasks: it seems to be" in reply["problems"][0][1]
+    assert send("tasks", source="practice:shop")["tasks"]["own"] == 0
 
 
 def test_a_written_task_shows_how_it_is_graded_and_is_saved_with_its_plan(send):
