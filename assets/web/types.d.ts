@@ -1155,7 +1155,7 @@ export interface RoundDocument {
   fresh: number;
 }
 
-/** A recorded run that can be shown; `shown` are those that a page shows when nobody chooses. */
+/** A recorded run that can be shown; `shown` are those that a page shows when nobody chooses: right or starred. */
 export interface RunChoice {
   id: string;
   query: string;

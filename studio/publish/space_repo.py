@@ -47,9 +47,9 @@ def make_space_bundle(
     live = publication.visitors != "replay"
     if not live and not traces:
         raise PublishError(
-            f"there is no recorded run of {display_name(publication.orchestrator)} on {publication.pool} to replay; "
-            f"run some first: podium run --pool {publication.pool} --orchestrator {publication.orchestrator} "
-            '"your query"'
+            f"no recorded run of {display_name(publication.orchestrator)} on {publication.pool} is known to be right: "
+            "choose runs yourself (--trace ID, or tick them), star good ones, or run some first: podium run "
+            f'--pool {publication.pool} --orchestrator {publication.orchestrator} "your query"'
         )
     if live and not portable.pool.workers:
         raise PublishError(_explain_nobody_goes(publication, portable))

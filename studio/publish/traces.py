@@ -1,9 +1,11 @@
-"""Which recorded runs a published page shows: those that the publication names, or the best recent ones."""
+"""Which recorded runs a published page shows: those that the publication names, or the best recent ones whose answer a
+verifier or a person found right."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Collection
 
 from orchestrator.errors import EpisodeNotFound
 from orchestrator.traces.store import EpisodeRow, Store, TraceFilter
@@ -18,25 +20,38 @@ MAX_BYTES = 8_000_000  # of one run: 1,000 steps with long prompts; larger ones 
 UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def choose_runs(store: Store, publication: Publication, most: int = MAX_RUNS) -> list[EpisodeRow]:
-    """Choose at most `most` runs to show, best first. Raises PublishError for an unknown id."""
+def choose_runs(store: Store, publication: Publication) -> list[EpisodeRow]:
+    """The runs to show: those that the publication names, else the best that are vouched for, at most six. Raises
+    PublishError for an unknown id."""
     if publication.traces:
         try:
             return [store.traces.row(episode) for episode in publication.traces]
         except EpisodeNotFound as error:
             raise PublishError(f"{error}; choose runs of the Traces page") from error
+    stars = set(store.traces.list_starred())
+    return [row for row in list_candidates(store, publication) if is_vouched(row, stars)][:MAX_RUNS]
+
+
+def list_candidates(store: Store, publication: Publication) -> list[EpisodeRow]:
+    """The newest runs that could be shown, one for each query, best first: those with a right answer and starred ones
+    before those that nothing verified, wrong ones last."""
     filters = TraceFilter(
         pool=publication.pool, orchestrator=publication.orchestrator, state="answered", limit=MAX_CANDIDATES
     )
     stars = set(store.traces.list_starred())
     rows = store.traces.search(filters)
     rows.sort(key=lambda row: (row.correct is False, row.id not in stars, row.correct is not True, -min(row.steps, 8)))
-    return _one_per_query(rows)[:most]
+    return _one_per_query(rows)
+
+
+def is_vouched(row: EpisodeRow, stars: Collection[str]) -> bool:
+    """Whether a verifier or a person found a run's answer right, or a person starred a run that nothing verified."""
+    return row.correct is True or (row.correct is None and row.id in stars)
 
 
 def record_examples(store: Store, publication: Publication) -> int:
-    """Record a few runs for a page that would have none, and return how many. Only where runs are free and have no side
-    effects: no worker of the pool may reach another machine.
+    """Record a few runs for a page that would have none, and return how many. Only where the pool has the workers that
+    solve them, and where runs are free and have no side effects: no worker of it may reach another machine.
 
     Raises PoolError or OrchestratorError when they cannot be run.
     """
@@ -49,10 +64,13 @@ def record_examples(store: Store, publication: Publication) -> int:
         or any(kind_of(spec).load().remote for spec in pool.enabled)
     ):
         return 0
-    for family, level, index in EXAMPLES:
-        query = find_task(family, level, "test", index).query
-        asyncio.run(run_once(store, publication.pool, publication.orchestrator, query))
-    return len(EXAMPLES)
+    tasks = [find_task(family, level, "test", index) for family, level, index in EXAMPLES]
+    criteria = TraceFilter(pool=publication.pool, orchestrator=publication.orchestrator, limit=MAX_CANDIDATES)
+    tried = {row.query for row in store.traces.search(criteria)}
+    solvable = [task for task in tasks if not task.list_missing_workers(pool) and task.query not in tried]
+    for task in solvable:
+        asyncio.run(run_once(store, publication.pool, publication.orchestrator, task.query))
+    return len(solvable)
 
 
 def _one_per_query(rows: list[EpisodeRow]) -> list[EpisodeRow]:

@@ -151,7 +151,7 @@ class PublishPage {
     this.loadRuns();
   }
 
-  /** Runs to tick; the best are ticked already. */
+  /** Runs to tick; those that were found right, and starred ones, are ticked already. */
   async loadRuns() {
     const request = (this.request = Symbol());
     const reply = await this.ask({ action: "runs", pool: this.fields.pool.read(), orchestrator: this.fields.orchestrator.read() });
@@ -164,10 +164,10 @@ class PublishPage {
     return this.runs.replaceChildren(...reply.runs.map((run) => {
       const box = el("input", { type: "checkbox", value: run.id });
       box.checked = run.shown;
-      const verdict = run.correct === true ? "correct" : run.correct === false ? "wrong" : "";
+      const verdict = run.correct === null ? "not verified" : run.correct ? "correct" : "wrong";
       return el(
-        "label.publish-run", {}, box, el("span", {}, run.query),
-        el("small", {}, [verdict, describeSteps(run.counts, "step")].filter(Boolean).join(" · ")),
+        "label.publish-run", { "data-verdict": verdict }, box, el("span", {}, run.query),
+        el("small", {}, `${verdict} · ${describeSteps(run.counts, "step")}`),
       );
     }));
   }

@@ -40,7 +40,7 @@ from studio.publish.plan import PublishPlan, make_plan
 from studio.publish.publication_record import STAGES, PublicationRecord, find_record, list_records, open_record
 from studio.publish.publish import start_publisher
 from studio.publish.request import HARDWARE, LICENCES, VISITORS, InvalidPublication, Publication, parse_publication
-from studio.publish.traces import MAX_CANDIDATES, MAX_RUNS, choose_runs, record_examples
+from studio.publish.traces import choose_runs, list_candidates, record_examples
 from studio.runtime import Runtime
 
 KEPT = 4  # previews
@@ -116,10 +116,10 @@ class PublishCommands(PageCommands):
     def _runs(self, fields: Fields) -> PageReply:
         """List recorded runs of an orchestrator on a pool, and the files that its workers could take along."""
         publication = Publication(pool=text(fields, "pool"), orchestrator=text(fields, "orchestrator"), repo="any")
-        rows = choose_runs(self._store, publication, MAX_CANDIDATES)
+        chosen = {row.id for row in choose_runs(self._store, publication)}
         choices = [
-            RunChoice(id=row.id, query=row.query[:200], correct=row.correct, counts=row.counts, shown=index < MAX_RUNS)
-            for index, row in enumerate(rows)
+            RunChoice(id=row.id, query=row.query[:200], correct=row.correct, counts=row.counts, shown=row.id in chosen)
+            for row in list_candidates(self._store, publication)
         ]
         offers = travellers(self._store.pools.latest(publication.pool).pool).offered
         document = RunChoices(runs=choices, luggage=[_build_luggage(luggage) for luggage in offers])

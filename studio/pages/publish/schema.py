@@ -26,7 +26,7 @@ class PublishChoices(PageDocument):
 
 
 class RunChoice(PageDocument):
-    """A recorded run that can be shown; `shown` are those that a page shows when nobody chooses."""
+    """A recorded run that can be shown; `shown` are those that a page shows when nobody chooses: right or starred."""
 
     id: str
     query: str
