@@ -81,6 +81,7 @@ def _choose_light(
     circuit: Circuit,
 ) -> tuple[Light, str]:
     """Choose the light and its sentence: the first rule that applies decides."""
+    calls = median_s is not None
     often = f"{rate:.0%} of its recent calls failed, last with {last_error}" if rate else ""
     if circuit.state == "open":
         return "failing", f"failed {circuit.failures} times in a row; tried again in {circuit.seconds:.0f} s"
@@ -95,5 +96,5 @@ def _choose_light(
     if median_s is not None and rate is not None and median_s > SLOW_SHARE * spec.timeout_s:
         return "degraded", f"slow: {median_s:.3g} s at the median, {spec.timeout_s:g} s allowed"
     if probe is not None:
-        return "ok", probe.text
+        return "ok", probe.text if calls else f"{probe.text}; not called yet"
     return ("unknown", "not tested yet") if median_s is None else ("ok", "answers")

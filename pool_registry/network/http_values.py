@@ -100,6 +100,9 @@ def check_path(path: str) -> str:
     return path
 
 
+SERVER_ERRORS = 500
+
+
 @contextmanager
 def once(method: str) -> Iterator[None]:
     """Faults of a call that must not be made twice are not retried, except when the peer says that it did
@@ -113,9 +116,13 @@ def once(method: str) -> Iterator[None]:
 
 
 async def reachable(url: str, policy: AddressPolicy) -> str:
-    """Check that something answers at `url`, without calling any operation. Raises WorkerFault."""
+    """Check that something answers at `url`, without calling any operation. Raises WorkerFault.
+
+    Whatever status it answers with says nothing of an operation; only an error of the server itself is told.
+    """
     answer = await http_client.ask("GET", url, timeout_s=CHECK_S, policy=policy)
-    return f"{urlsplit(url).netloc} answers (status {answer.status} at {urlsplit(url).path or '/'})"
+    error = f", but with the error {answer.status}" if answer.status >= SERVER_ERRORS else ""
+    return f"{urlsplit(url).netloc} is there{error}; no operation of it was called"
 
 
 def value_of(method: str, answer: Answer) -> JsonValue:

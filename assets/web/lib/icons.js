@@ -3,7 +3,7 @@
 
 /** light -> [word, path]: each is told apart by its shape alone */
 export const LIGHTS = {
-  ok: ["Healthy", "M12 4a8 8 0 1 0 .01 0 M8.500 12l2.500 2.500 4.500-5"],
+  ok: ["No known fault", "M12 4a8 8 0 1 0 .01 0 M8.500 12l2.500 2.500 4.500-5"],
   degraded: ["Degraded", "M12 4l9 16H3z M12 10v4 M12 17v.01"],
   failing: ["Failing", "M8 3.500h8l4.500 4.500v8L16 20.500H8L3.500 16V8z M9 9l6 6 M15 9l-6 6"],
   unknown: ["Not tested", "M12 4a8 8 0 1 0 .01 0"],

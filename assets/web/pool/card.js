@@ -136,7 +136,7 @@ function actions(page, worker) {
     row.append(node);
     return node;
   };
-  if (!page.isOld()) add("pool/test_worker", "Test", ACTIONS.pulse, (event) => testOnCard(page, worker.name, event.currentTarget), false, "Call it once with its sample");
+  if (!page.isOld()) add("pool/test_worker", "Test", ACTIONS.pulse, (event) => testOnCard(page, worker.name, event.currentTarget), false, "Call it once with its sample; without one, look whether it is there");
   add("pool/try_worker", "Try it", ACTIONS.play, () => openTry(page, worker), false, "Call it with arguments of your own");
   if (page.isOld()) return row;
   add("pool/save_worker", "Edit", ACTIONS.pencil, () => openWorker(page, worker, worker.name));

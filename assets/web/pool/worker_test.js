@@ -21,9 +21,10 @@ export async function testWorker(page, name) {
 
 /** @param {import("../types").WorkerTest} test */
 export function testResult(test) {
-  const [word, path] = STATUSES[test.status];
+  const [outcome, path] = STATUSES[test.status];
+  const word = test.how === "probe" && test.status === "OK" ? "There" : outcome; // what was not called has not worked
   const status = el("span.podium-status", {}, icon(path), el("b", {}, word));
-  const message = [test.how === "probe" ? "probed" : "called", seconds(test.latency_s)].filter(Boolean).join(" · ");
+  const message = [test.how === "probe" ? "looked at, not called" : "called", seconds(test.latency_s)].filter(Boolean).join(" · ");
   const head = el("div.page-out-head", { "data-status": test.status }, status, el("span", {}, message));
   if (test.asked) head.append(el("span.pool-asked", { title: test.asked }, `“${test.asked}”`));
   return el(

@@ -15,6 +15,15 @@ export class FitCard {
     this.root = el("div.train-fit");
   }
 
+  /** Say nothing of values that cannot be used: the estimate was of others. */
+  withdraw() {
+    clearTimeout(this.waiting);
+    this.key = this.shown = null;
+    this.tooLarge = "";
+    delete this.root.dataset.fits;
+    this.root.replaceChildren(el("h3", {}, "Will it fit?"), el("p.train-mute", {}, "Known once the values are right."));
+  }
+
   /** Estimate a recipe, unless it is the one that is shown. */
   estimate(recipe, missing) {
     clearTimeout(this.waiting);

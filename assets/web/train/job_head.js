@@ -147,7 +147,7 @@ function progress() {
       const next = stages.slice(stages.indexOf(place.stage === "demonstrations" ? "sft" : place.stage) + 1);
       const then = ["running", "stopping"].includes(state) && next.length ? `then ${next.map((stage) => DOING[stage]).join(", ")}` : "";
       line.replaceChildren(
-        el("b", {}, [where, state === "done" ? "" : many].filter(Boolean).join(" ") || "Done"), el("span", {}, then),
+        el("b", {}, [where, state === "done" ? "" : many].filter(Boolean).join(" ") || (state === "running" ? "Starting" : STATES[state])), el("span", {}, then),
         el(
           "span.train-job-percent", {},
           `${percent} % of ${count(place.steps)} ${stages.length === 1 && place.stage === "evaluate" ? "episodes" : "steps"}`,

@@ -147,6 +147,7 @@ class TrainPage {
     this.problems = problems;
     this.checked = true;
     this.editor.show(problems);
+    this.fit.withdraw();
     this.card.draw();
   }
 
