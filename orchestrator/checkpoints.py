@@ -79,7 +79,8 @@ class Checkpoint(StrictModel):
 
     `kind` says whether the folder holds a whole model or an adapter for `base`. `prompt` is the style in which
     queries were put to the model in training; it must be used with the same one. `hints`: of a reader, how many likely
-    workers it was shown after a query.
+    workers it was shown after a query. `languages`: those of the queries that it learnt, by their English names; empty
+    where nobody has said it.
     """
 
     podium_checkpoint: Literal[1] = 1
@@ -92,6 +93,7 @@ class Checkpoint(StrictModel):
     dialect: str = "plan"
     prompt: PromptStyle = "full"
     hints: int = Field(default=0, ge=0)
+    languages: tuple[str, ...] = ()
     turn_tokens: int = Field(default=512, ge=1)
     max_rounds: int | None = Field(default=None, ge=1)
     pool: TrainedPool | None = None

@@ -90,6 +90,10 @@ class ModelSettings(RecipeSection):
             return self.hints or 0
         return find_checkpoint(self.start)[1].hints
 
+    def list_languages(self) -> tuple[str, ...]:
+        """The languages of the checkpoint that training starts from; none where it starts from a bare model."""
+        return find_checkpoint(self.start)[1].languages if self.start else ()
+
 
 class TaskSettings(RecipeSection):
     """The tasks that it learns on."""

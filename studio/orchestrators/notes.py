@@ -20,7 +20,19 @@ def checkpoint_note(name: str, pool: Pool) -> str:
         _, checkpoint = find_checkpoint(name)
     except UnknownOrchestrator:
         return ""
-    return f"{_describe_checkpoint(checkpoint, pool)} {_describe_hashes(checkpoint)}".strip()
+    notes = (
+        _describe_checkpoint(checkpoint, pool),
+        describe_languages(checkpoint),
+        _describe_hashes(checkpoint),
+    )
+    return " ".join(filter(None, notes))
+
+
+def describe_languages(checkpoint: Checkpoint) -> str:
+    """Which languages a checkpoint reads, where its manifest says so: of questions in others most are planned wrong."""
+    if not checkpoint.languages:
+        return ""
+    return f"It reads questions in {' and '.join(checkpoint.languages)} only."
 
 
 def _describe_hashes(checkpoint: Checkpoint) -> str:

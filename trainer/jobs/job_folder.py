@@ -237,6 +237,7 @@ def new_manifest(recipe: Recipe, pool: LivePool, stage: str, step: int, adapter:
             "dialect": recipe.model.dialect,
             "prompt": recipe.model.prompt,
             "hints": recipe.model.count_hints(),
+            "languages": recipe.model.list_languages(),
             "turn_tokens": recipe.model.turn_tokens,
             "max_rounds": recipe.grpo.rollouts.max_rounds if recipe.grpo else None,
             "pool": TrainedPool(

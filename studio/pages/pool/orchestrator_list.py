@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from orchestrator.checkpoints import READER
+from orchestrator.checkpoints import READER, find_checkpoint
 from orchestrator.policies.labels import label_orchestrator
 from pool_registry.pool import Pool
 from studio.frame.document import PageDocument
 from studio.orchestrators.default import STARTER, suggest_orchestrators
+from studio.orchestrators.notes import describe_languages
 from studio.runtime import Runtime
 from trainer.errors import TrainerError
 from trainer.jobs.outcome import Verdict, describe_outcome
@@ -62,7 +63,11 @@ def _load_recipe(runtime: Runtime, row: JobRow) -> Recipe | None:
 def _describe_general(name: str, pool: Pool) -> OrchestratorLine:
     if name == READER:
         untrained = "" if pool.name == STARTER else " It has not been trained on this pool."
-        about = f"Reads any pool: says what each step needs and binds that to a worker. Needs no key.{untrained}"
+        languages = describe_languages(find_checkpoint(name)[1])
+        about = (
+            "Reads any pool: says what each step needs and binds that to a worker. "
+            f"{languages} Needs no key.{untrained}"
+        )
         return OrchestratorLine(name=name, label=label_orchestrator(name), about=about, job="")
     about = "A chat model of this pool; it reads the listing of the workers."
     return OrchestratorLine(name=name, label=label_orchestrator(name), about=about, job="")

@@ -24,6 +24,15 @@ def trained(tmp_path):
     return make
 
 
+def test_the_languages_of_a_checkpoint_are_said_where_its_manifest_names_them(tmp_path):
+    assert "reads questions in English only" in checkpoint_note("smollm2-reader", POOL)
+    for languages, said in (((), ""), (("German", "French"), "in German and French only")):
+        about = Checkpoint(name="c", kind="full", base="b", stage="sft", prompt="reader", languages=languages)
+        seal(tmp_path, about)
+        note = checkpoint_note(str(tmp_path), POOL)
+        assert said in note if said else "only" not in note
+
+
 def test_policies_have_no_note():
     assert checkpoint_note("oracle", POOL) == checkpoint_note("model:agent:plan", POOL) == ""
 
