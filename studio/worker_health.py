@@ -96,5 +96,5 @@ def _choose_light(
     if median_s is not None and rate is not None and median_s > SLOW_SHARE * spec.timeout_s:
         return "degraded", f"slow: {median_s:.3g} s at the median, {spec.timeout_s:g} s allowed"
     if probe is not None:
-        return "ok", probe.text if calls else f"{probe.text}; not called yet"
+        return "ok", probe.text if calls else f"not called yet; {probe.text}"
     return ("unknown", "not tested yet") if median_s is None else ("ok", "answers")

@@ -28,7 +28,7 @@ OPEN, HALF = Circuit("open", 5, 12.4), Circuit("half-open", 5)
     ("probe", "calls", "circuit", "light", "says"),
     [
         (None, [], Circuit(), "unknown", "not tested"),
-        (GOOD, [], Circuit(), "ok", "ready; not called yet"),  # a probe is no proof that it works
+        (GOOD, [], Circuit(), "ok", "not called yet; ready"),  # a probe is no proof that it works
         (None, [OK], Circuit(), "ok", "answers"),
         (BAD, [OK] * 50, Circuit(), "failing", "no key"),
         (GOOD, [DOWN] * 2, Circuit(), "ok", "ready"),  # two calls are no rate
