@@ -252,7 +252,7 @@ def test_a_full_disk_leaves_the_old_schema_and_says_so(tmp_path, monkeypatch, wh
         text = refusal(tmp_path / "home")
     finally:
         event.remove(Engine, "connect", fill)
-    assert "full" in text and "Free some space" in text and "away" not in text
+    assert "full" in text and "free 68 MB on the disk of" in text and "away" not in text
     check_usable(tmp_path / "home", "0004", whole_schemas)
 
 
