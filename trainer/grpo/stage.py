@@ -52,7 +52,7 @@ from trainer.learner.load_and_save import (
 )
 from trainer.learner.ranks import count_ranks, is_first_rank, share_first
 from trainer.learner.transformers_generator import TransformersGenerator
-from trainer.learner.vllm_colocation import check_vllm_is_here, follow_platform, send_exact_weights
+from trainer.learner.vllm_colocation import check_vllm_is_here, follow_platform, generate_held, send_exact_weights
 from trainer.learner.vllm_generator import ColocatedGenerator, ServerGenerator
 from trainer.learner.vllm_server import serve_model
 from trainer.recipe import Recipe
@@ -65,6 +65,7 @@ from trainer.tasks.task_pools import VaryTask
 log = logging.getLogger(__name__)
 TRAINED = "trained"  # the column of rewards that TRL trains on; those of the terms are only logged
 RolloutFunction = Callable[[list[Any], Any], dict[str, Any]]  # (prompts, trainer) -> columns, one row per episode
+HELD = "held"  # the column that says which tokens were drawn under a grammar
 PLACEHOLDER = "placeholder"  # the text of the prompts that the trainer hands over; nothing reads it
 
 
@@ -165,7 +166,10 @@ def share_rollouts(sample: RolloutFunction | None) -> RolloutFunction:
         assert columns is not None, "the first rank has something to sample with"
         first = trainer.accelerator.process_index * len(prompts)
         part = slice(first, first + len(prompts))
-        return {name: None if values is None else values[part] for name, values in columns.items()}
+        own: dict[str, Any] = {name: None if values is None else values[part] for name, values in columns.items()}
+        # What the trainer's scores need beside tokens (cpu_trainers.py). TRL would hand it to the rewards.
+        trainer.held = {tuple(ids): held for ids, held in zip(own["completion_ids"], own.pop(HELD), strict=True)}
+        return own
 
     return rollout
 
@@ -231,6 +235,7 @@ def make_columns(groups: list[RolloutGroup], names: list[str]) -> dict[str, Any]
         "completion_ids": [rollout.transcript.completion for rollout in rollouts],
         "env_mask": [rollout.transcript.mask for rollout in rollouts],
         "logprobs": [rollout.logprobs for rollout in rollouts] if have_logprobs else None,
+        HELD: [rollout.transcript.held for rollout in rollouts],
         **{f"term_{name}": [rollout.terms.get(name) for rollout in rollouts] for name in names},
         f"term_{TRAINED}": [reward for group in groups for reward in group.trained_rewards],
     }
@@ -410,7 +415,7 @@ class _GeneratorBackend:
     def get_generator(self, trainer: Any) -> Generator:
         """The generator with the trainer's present weights."""
         if self._generator is None:
-            self._generator = ColocatedGenerator(lambda prompts: trainer._generate_single_turn(prompts, None, {}, 1))  # noqa: SLF001
+            self._generator = ColocatedGenerator(lambda prompts, grammar: generate_held(trainer, prompts, grammar))
         if isinstance(self._generator, ServerGenerator):
             self._send_adapter(self._generator, trainer)
         return self._generator

@@ -13,15 +13,18 @@ from typing import Any
 from pool_registry.actions import JsonValue
 from pool_registry.language_models.completion import Message
 from trainer.errors import TrainingFailed
+from trainer.learner.held_tokens import HeldTokens
 
 
 @dataclass(slots=True)
 class Transcript:
-    """Token ids. `mask` is as long as `completion`: 1 where the model wrote the token and may learn it."""
+    """Token ids. `mask` is as long as `completion`: 1 where the model wrote the token and may learn it. `held` says
+    which tokens were drawn under a grammar."""
 
     prompt: list[int]
     completion: list[int] = field(default_factory=list)
     mask: list[int] = field(default_factory=list)
+    held: list[HeldTokens] = field(default_factory=list)
 
     @property
     def ids(self) -> list[int]:

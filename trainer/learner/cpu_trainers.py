@@ -18,7 +18,9 @@ from torch.nn.functional import nll_loss
 from torch.nn.utils.rnn import pad_sequence
 from trl import GRPOTrainer, SFTTrainer  # type: ignore[attr-defined]  # lazily exported
 
+from pool_registry.load_once import LoadOnce
 from trainer.learner.cpu_kernels import find_trees, speed_up_adapters, tree_attention
+from trainer.learner.held_tokens import HeldCompletions, list_end_tokens, open_compiler, pack_masks
 from trainer.learner.ranks import count_ranks
 from trainer.learner.shared_openings import FamilySampler, collate_trees
 from trainer.learner.token_scores import TokenScores
@@ -155,6 +157,8 @@ class CpuGrpoTrainer(GRPOTrainer):
         super().__init__(*arguments, **more)
         speed_up_adapters(self.model, samples=True)
         self._own_tokens: torch.Tensor | None = None
+        self.held: HeldCompletions = {}  # of the present step, set with its episodes
+        self._compiler = LoadOnce(self._open_compiler)
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
         """Compute TRL's loss, with the model's own tokens scored alone: it masks what workers wrote."""
@@ -181,6 +185,7 @@ class CpuGrpoTrainer(GRPOTrainer):
         The last `logits_to_keep` columns are the completions. Both results are [rows, logits_to_keep].
         """
         present = attention_mask.bool()
+        begins = input_ids.shape[1] - logits_to_keep
         scored = present.clone()
         scored[:, :-logits_to_keep] = False
         if self._own_tokens is not None:
@@ -196,7 +201,9 @@ class CpuGrpoTrainer(GRPOTrainer):
             with self.accelerator.autocast():  # which accelerate puts around the model's own forward alone
                 states, head = _compute_states(model, learnt, input_ids=ids, attention_mask=mask)
                 # The temperature is that of sampling: the policy whose ratio GRPO clips is the one that sampled.
-                scores = TokenScores.apply(states, head.weight, targets, self.temperature)
+                completions = (input_ids[:, begins:], present[:, begins:], scored[:, begins:])
+                allowed = self._find_allowed(rows, *completions, vocabulary=len(head.weight))
+                scores = TokenScores.apply(states, head.weight, targets, self.temperature, allowed)
             # Both masks list the scored tokens row by row, left to right, so scores and positions are in one order.
             row, token = scored[rows].nonzero(as_tuple=True)
             passes.append((rows[row] * scored.shape[1] + token, *scores))
@@ -208,6 +215,25 @@ class CpuGrpoTrainer(GRPOTrainer):
             return flat.view(scored.shape)[:, -logits_to_keep:]
 
         return restore_layout(log_p), restore_layout(entropies) if compute_entropy else None, None
+
+    def _find_allowed(
+        self, rows: torch.Tensor, ids: torch.Tensor, present: torch.Tensor, scored: torch.Tensor, *, vocabulary: int
+    ) -> torch.Tensor | None:
+        """The tokens that might be drawn in the place of each scored one, as bits; None where no grammar held any. The
+        tensors [rows, tokens] are those of the completions."""
+        if not any(self.held.values()):
+            return None
+        masks = []
+        for row in rows.tolist():
+            completion = ids[row][present[row]].tolist()
+            held = self.held.get(tuple(completion), ())
+            bits = torch.from_numpy(pack_masks(self._compiler(), completion, held, vocabulary))
+            masks.append(bits[scored[row][present[row]]])
+        return torch.cat(masks)
+
+    def _open_compiler(self) -> Any:
+        model = self.accelerator.unwrap_model(self.model)
+        return open_compiler(model, self.processing_class, list_end_tokens(model, self.processing_class))
 
 
 def _plan_passes(lengths: torch.Tensor) -> list[torch.Tensor]:

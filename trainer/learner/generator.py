@@ -1,7 +1,7 @@
 """The contract of a backend that generates the learning model's turns, and what the three backends share.
 
-`generate(ids)` continues a token sequence and returns when that one sequence has ended; sequences do not wait for
-each other.
+`generate(ids)` continues a token sequence, held to a grammar where there is one, and returns when that one sequence has
+ended; sequences do not wait for each other.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pool_registry.errors import WorkerFault
+from pool_registry.language_models.completion import Grammar
 from trainer.errors import TrainingFailed
 
 NO_MEMORY = ("out of memory", "allocate memory", "free memory on device")
@@ -42,7 +43,7 @@ class Generator(Protocol):
     busy_s: float
     tokens: int
 
-    async def generate(self, ids: Sequence[int], limit: int) -> GeneratedTokens: ...
+    async def generate(self, ids: Sequence[int], limit: int, grammar: Grammar | None = None) -> GeneratedTokens: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +57,7 @@ class SequenceState:
     prompt: list[int]
     limit: int
     done: asyncio.Future[GeneratedTokens]
+    grammar: Grammar | None = None
     new_ids: list[int] = field(default_factory=list)
     released: bool = False
     past: list[tuple[Any, Any]] | None = None
@@ -74,9 +76,9 @@ class BatchingGenerator(ABC):
         self.busy_s = 0.0
         self.tokens = 0
 
-    async def generate(self, ids: Sequence[int], limit: int) -> GeneratedTokens:
+    async def generate(self, ids: Sequence[int], limit: int, grammar: Grammar | None = None) -> GeneratedTokens:
         """Continue `ids` by at most `limit` tokens. Raises TrainingFailed `out_of_memory` or `generation_failed`."""
-        sequence = SequenceState(list(ids), limit, asyncio.get_running_loop().create_future())
+        sequence = SequenceState(list(ids), limit, asyncio.get_running_loop().create_future(), grammar)
         self._waiting.append(sequence)
         if self._runner is None or self._runner.done():
             self._runner = asyncio.create_task(self._run())

@@ -11,9 +11,14 @@ from __future__ import annotations
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pool_registry.load_once import LoadOnce
 from trainer.learner.generator import GATHER_S, BatchingGenerator, GeneratedTokens, SamplingParams, SequenceState
+from trainer.learner.held_tokens import list_end_tokens, open_compiler
+
+if TYPE_CHECKING:
+    from pool_registry.language_models.token_masks import TokenMasks
 
 MIN_STEPS = 8  # tokens per sequence before a batch may be interrupted: starting one costs the time of about two
 
@@ -25,7 +30,8 @@ class TransformersGenerator(BatchingGenerator):
         super().__init__()
         self._model, self._tokenizer = model, tokenizer
         self._sampling, self._max_batch = sampling, max_batch
-        self._ends = set(_list_end_tokens(model, tokenizer))
+        self._ends = set(list_end_tokens(model, tokenizer))
+        self._compiler = LoadOnce(lambda: open_compiler(model, tokenizer, self._ends))
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="generate")
         self.batches = 0
         self._counted_at = 0.0
@@ -53,7 +59,7 @@ class TransformersGenerator(BatchingGenerator):
     def _generate(self, batch: list[SequenceState], loop: asyncio.AbstractEventLoop) -> None:
         """Call the model's own generate() once for a batch. Runs in the thread."""
         import torch
-        from transformers import StoppingCriteriaList
+        from transformers import LogitsProcessorList, StoppingCriteriaList
 
         self._counted_at = time.perf_counter()  # here, not in the event loop, which may be busy between two steps
         device = next(self._model.parameters()).device
@@ -64,11 +70,13 @@ class TransformersGenerator(BatchingGenerator):
         self._model.eval()
         try:
             with torch.no_grad():
+                masks = self._make_masks(batch, padded["input_ids"].shape[1])
                 past = self._build_cache(batch)
                 watch = _BatchWatch(self, batch, loop, resumable=past is not None)
                 self._model.generate(
                     **padded,
                     **_build_decoding(self._sampling),
+                    logits_processor=LogitsProcessorList([masks, *_list_draws(self._sampling)]),
                     past_key_values=past,
                     max_new_tokens=max(row.limit - len(row.new_ids) for row in batch),
                     pad_token_id=self._tokenizer.pad_token_id,
@@ -81,6 +89,19 @@ class TransformersGenerator(BatchingGenerator):
         finally:
             self._model.train(was_training)
             self.count_time()
+
+    def _make_masks(self, batch: list[SequenceState], width: int) -> TokenMasks:
+        """What holds each row to its grammar, from where an earlier batch left it."""
+        from pool_registry.language_models.token_masks import TokenMasks
+
+        matchers = []
+        for row in batch:
+            matcher = self._compiler().make_matcher(row.grammar) if row.grammar is not None else None
+            if matcher is not None:
+                matcher.consume_tokens(row.new_ids)
+            matchers.append(matcher)
+        left = [row.limit - len(row.new_ids) for row in batch]
+        return TokenMasks(matchers, self._ends, width, lambda row, made: made >= left[row])
 
     def count_time(self) -> None:
         """Add the time since it was last counted. Once a token: whoever gets a row reads a time that includes it."""
@@ -177,14 +198,19 @@ class _BatchWatch:
 
 
 def _build_decoding(sampling: SamplingParams) -> dict[str, Any]:
-    """Build the arguments of `generate` that say how tokens are chosen."""
+    """Build the arguments of `generate` that say how tokens are chosen. Without them a logits processor draws."""
+    if not sampling.temperature or sampling.top_p >= 1:
+        return {"do_sample": False}
+    return {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": 0}
+
+
+def _list_draws(sampling: SamplingParams) -> list[Any]:
+    """What draws tokens from the whole distribution; nothing where they are the likeliest, or cut off at top_p."""
     from pool_registry.language_models.token_draws import draw_with_global_seed
 
-    if not sampling.temperature:
-        return {"do_sample": False}
-    if sampling.top_p < 1:
-        return {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": 0}
-    return {"do_sample": False, "logits_processor": [draw_with_global_seed(sampling.temperature)]}
+    if not sampling.temperature or sampling.top_p < 1:
+        return []
+    return [draw_with_global_seed(sampling.temperature)]
 
 
 def _join_caches(batch: list[SequenceState]) -> Any:
@@ -209,9 +235,3 @@ def _save_caches(batch: list[SequenceState], past: Any) -> None:
 def _settle(row: SequenceState) -> None:
     if not row.done.done():
         row.done.set_result(GeneratedTokens(row.new_ids))
-
-
-def _list_end_tokens(model: Any, tokenizer: Any) -> list[int]:
-    configured = getattr(model.generation_config, "eos_token_id", None)
-    ends = configured if isinstance(configured, list) else [] if configured is None else [configured]
-    return [*ends, tokenizer.eos_token_id]

@@ -13,6 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from pool_registry.language_models.completion import Grammar
 from trainer.errors import TrainingFailed
 
 
@@ -63,6 +64,21 @@ def _pass_over_foreign_namespaces() -> None:
     """vLLM on a CPU looks through all loaded modules, and stumbles over objects whose `__dict__` is no dictionary."""
     dispatcher: Any = import_module("vllm.triton_utils.dispatcher")
     dispatcher.vars = lambda value: names if isinstance(names := vars(value), Mapping) else {}
+
+
+def generate_held(
+    trainer: Any, prompts: list[list[int]], grammar: Grammar | None
+) -> tuple[list[list[int]], list[list[float]] | None]:
+    """Have TRL's engine continue prompts, all held to one grammar: TRL has one setting for every row of a call."""
+    engine = trainer.vllm_generation
+    usual = engine.generation_kwargs
+    if grammar is not None:
+        engine.generation_kwargs = {**(usual or {}), "structured_outputs": {"grammar": grammar.lark}}
+    try:
+        made: tuple[list[list[int]], list[list[float]] | None] = trainer._generate_single_turn(prompts, None, {}, 1)  # noqa: SLF001
+        return made
+    finally:
+        engine.generation_kwargs = usual
 
 
 def send_exact_weights(trainer: Any) -> None:

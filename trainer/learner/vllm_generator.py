@@ -9,25 +9,33 @@ from pathlib import Path
 from typing import Any
 
 from pool_registry.errors import WorkerFault
+from pool_registry.language_models.completion import Grammar
 from pool_registry.network import http_client
 from trainer.errors import TrainingFailed
 from trainer.learner.generator import GATHER_S, BatchingGenerator, GeneratedTokens, SamplingParams
 
+# (prompts, the grammar that holds all of them) -> completions and their log-probabilities
+GenerateBatch = Callable[[list[list[int]], Grammar | None], tuple[list[list[int]], list[list[float]] | None]]
+
 
 class ColocatedGenerator(BatchingGenerator):
-    """vLLM inside the trainer's process, through TRL. Waiting sequences share a batch, which runs to its end."""
+    """vLLM inside the trainer's process, through TRL. Waiting sequences with one grammar share a batch, which runs to
+    its end."""
 
-    def __init__(self, generate: Callable[[list[list[int]]], tuple[list[list[int]], list[list[float]] | None]]) -> None:
+    def __init__(self, generate: GenerateBatch) -> None:
         super().__init__()
         self._generate = generate
 
     async def _run(self) -> None:
         await asyncio.sleep(GATHER_S)
         while self._waiting:
-            batch, self._waiting = self._waiting, []
+            grammar = self._waiting[0].grammar
+            batch = [row for row in self._waiting if row.grammar == grammar]
+            self._waiting = [row for row in self._waiting if row.grammar != grammar]
             started = time.perf_counter()
             try:
-                completions, logprobs = await asyncio.to_thread(self._generate_in_thread, [row.prompt for row in batch])
+                prompts = [row.prompt for row in batch]
+                completions, logprobs = await asyncio.to_thread(self._generate_in_thread, prompts, grammar)
             except Exception as error:  # noqa: BLE001  every waiting sequence must get it
                 self._give_up(batch, error)
                 return
@@ -38,7 +46,9 @@ class ColocatedGenerator(BatchingGenerator):
                     row.done.set_result(GeneratedTokens(completions[index], logprobs[index] if logprobs else None))
             await asyncio.sleep(GATHER_S)
 
-    def _generate_in_thread(self, prompts: list[list[int]]) -> tuple[list[list[int]], list[list[float]] | None]:
+    def _generate_in_thread(
+        self, prompts: list[list[int]], grammar: Grammar | None
+    ) -> tuple[list[list[int]], list[list[float]] | None]:
         """Generate with as many threads as the recipe says.
 
         A new thread takes over torch's number when torch first computes in it. vLLM on a CPU counts its threads before
@@ -47,7 +57,7 @@ class ColocatedGenerator(BatchingGenerator):
         import torch
 
         torch.get_num_threads()
-        return self._generate(prompts)
+        return self._generate(prompts, grammar)
 
 
 class ServerGenerator:
@@ -64,9 +74,9 @@ class ServerGenerator:
         self.busy_s = 0.0
         self.tokens = 0
 
-    async def generate(self, ids: Sequence[int], limit: int) -> GeneratedTokens:
+    async def generate(self, ids: Sequence[int], limit: int, grammar: Grammar | None = None) -> GeneratedTokens:
         """Continue `ids` by at most `limit` tokens. Raises TrainingFailed `vllm` when the server refuses or is gone."""
-        body = {
+        body: dict[str, Any] = {
             "model": self.model,
             "prompt": list(ids),
             "max_tokens": limit,
@@ -75,6 +85,8 @@ class ServerGenerator:
             "logprobs": 0,
             "return_token_ids": True,
         }
+        if grammar is not None:
+            body["structured_outputs"] = {"grammar": grammar.lark}
         self._enter()
         try:
             reply: Any = await http_client.ask_json("POST", f"{self._url}/completions", {}, self._timeout_s, body)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pool_registry.language_models.completion import Grammar
 from trainer.errors import TrainingFailed
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.learner.generator import SamplingParams
@@ -88,6 +89,40 @@ def test_a_batch_makes_what_every_prompt_makes_alone(model, chat):
 
 
 @pytest.mark.parametrize("max_batch", [2, 256])
+def test_every_row_keeps_to_its_own_grammar_also_when_batches_are_broken_off(model, chat, max_batch):
+    prompts = make_prompts(chat, 6)
+    words = ["alpha beta gamma " * 6, "one", "left right " * 9, "up down", "3", "x y z " * 4]
+    grammars = [Grammar(f'start: "{text.strip()}"\n') for text in words]
+
+    async def one_after_another(generator):
+        async def late(index):
+            await asyncio.sleep(0.03 * index)
+            return await generator.generate(prompts[index], 200, grammars[index])
+
+        return await asyncio.gather(*map(late, range(6)), generator.generate(prompts[0], 12))
+
+    (*made, free), _ = use_generator(model, chat, one_after_another, max_batch)
+    assert [chat.decode(row.ids) for row in made] == [text.strip() for text in words]
+    assert free.ids == decode_greedily(model, chat, prompts[0], 12), "a row without a grammar is as it was"
+
+
+def test_the_colocated_generator_makes_one_call_for_each_grammar():
+    calls = []
+
+    def generate(prompts: list[list[int]], grammar: Grammar | None) -> Any:
+        calls.append((prompts, grammar))
+        return [[1] for _ in prompts], None
+
+    async def run():
+        generator = ColocatedGenerator(generate)
+        grammars = [Grammar("a"), None, Grammar("a"), Grammar("b")]
+        await asyncio.gather(*(generator.generate([place], 5, grammar) for place, grammar in enumerate(grammars)))
+
+    asyncio.run(run())
+    assert calls == [([[0], [2]], Grammar("a")), ([[1]], None), ([[3]], Grammar("b"))]
+
+
+@pytest.mark.parametrize("max_batch", [2, 256])
 def test_rows_that_join_late_and_batches_that_are_broken_off_change_nothing(model, chat, max_batch):
     prompts = make_prompts(chat, 8)
     limits = [60, 12, 40, 25, 9, 30, 50, 3]
@@ -162,7 +197,7 @@ def test_the_colocated_generator_tells_everybody_that_it_failed():
 
     gate = threading.Event()
 
-    def broken(_: list[list[int]]) -> Any:
+    def broken(_: list[list[int]], _grammar: object) -> Any:
         gate.wait(10)
         raise TrainingFailed("vllm", "gone")
 

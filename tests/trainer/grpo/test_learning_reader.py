@@ -15,11 +15,14 @@ from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.reader.conversation import continue_conversation, open_conversation
+from orchestrator.reader.fill import BoundNeed
+from orchestrator.reader.name_operations import OPERATIONS, SUMS
+from orchestrator.reader.needs import Need
 from orchestrator.reader.refusal import refuse
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.errors import WorkerFault
 from pool_registry.kinds import KINDS, add_kind
-from pool_registry.language_models.completion import Completion, Message
+from pool_registry.language_models.completion import Completion, Grammar, Message
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 from trainer.errors import TrainingFailed
@@ -94,14 +97,17 @@ class Script:
         self._chat, self._texts, self._cut = chat, list(texts), cut
         self.prompts: list[list[int]] = []
         self.messages: list[list[Message]] = []
+        self.grammars: list[Grammar | None] = []
 
-    async def generate(self, ids: Sequence[int], limit: int) -> GeneratedTokens:
+    async def generate(self, ids: Sequence[int], limit: int, grammar: Grammar | None = None) -> GeneratedTokens:
         self.prompts.append(list(ids))
+        self.grammars.append(grammar)
         made = self._chat.encode_turn(self._texts[len(self.prompts) - 1])[: -1 if self._cut else None]
         return GeneratedTokens(made, [-float(len(self.prompts))] * len(made))
 
-    async def write(self, messages: list[Message], _grammar: object, _draw: object) -> Completion:
+    async def write(self, messages: list[Message], grammar: Grammar | None, _draw: object) -> Completion:
         self.messages.append(messages)
+        self.grammars.append(grammar)
         return Completion(self._texts[len(self.messages) - 1])
 
 
@@ -173,6 +179,43 @@ def test_it_plans_as_the_reader_that_serves(chat):
     learnt = rollout.sample.episode
     assert (served.rounds[0].turn.steps, served.ended.answer) == (learnt.rounds[0].turn.steps, learnt.ended.answer)
     assert learner.prompts == [chat.encode_prompt(messages) for messages in script.messages]
+    assert learner.grammars == script.grammars and None not in script.grammars
+    first = len(chat.encode_turn(NEEDS))
+    cards = rollout.transcript.mask.index(0, first)
+    filled = rollout.transcript.mask.index(1, cards)
+    spans = [(part.turn, part.first, part.end) for part in rollout.transcript.held]
+    assert spans == [(0, 0, first), (filled, filled, len(rollout.transcript.mask))], "all that is learnt was held"
+
+
+def test_a_refusal_that_use_overrules_is_overruled_here_and_leaves_no_token(chat, monkeypatch):
+    monkeypatch.setattr(ReaderPolicy, "_resembles_worker", lambda *_: True)
+    monkeypatch.setattr("orchestrator.policies.reader.SURE_LIKENESS", 0.0)
+    rollout, script = roll(chat, [refuse(), NEEDS, FILL])
+    assert rollout.transcript.ids == tokens_of(chat, converse(a_pool(), NEEDS, "rivers", FILL))
+    assert script.prompts[0] == script.prompts[1], "both are written below the same listing and query"
+    assert rollout.sample.correct and list_learnt(chat, rollout) == f"{NEEDS}<|end|>{FILL}<|end|>"
+    assert rollout.transcript.held[0].grammar == script.grammars[1] != script.grammars[0]
+
+
+def test_which_operation_a_sum_is_is_asked_and_learnt_as_in_use(chat, monkeypatch):
+    monkeypatch.setattr(ReaderPolicy, "_has_operation_nearest", lambda *_: True)
+    monkeypatch.setattr("orchestrator.policies.reader.list_servers", lambda need, workers: rank(need, workers))
+    sum_first = f"1. {SUMS[0]}\n2. length of a river (1)"
+    chosen = f"1. {OPERATIONS[0]}"
+    fill = '1. {"text": "Rhine"}\n2. {"text": "Rhine"}\n= $2'
+    rollout, script = roll(chat, [sum_first, chosen, fill])
+    assert script.prompts[0] == script.prompts[1]
+    needs = f"{chosen}\n2. length of a river (1)"
+    assert chat.decode(rollout.transcript.completion).startswith(needs)
+    assert list_learnt(chat, rollout).startswith(f"{chosen}{fill}"), "the line behind it was drawn in another context"
+    shared, second, _ = rollout.transcript.held
+    assert shared.grammar == script.grammars[0] and second.grammar == script.grammars[1]
+    assert (second.turn, second.first) == (0, shared.end) and shared.end > 0
+    assert len(rollout.logprobs) == len(rollout.transcript.mask)
+
+
+def rank(need: Need, workers: Mapping[str, Any]) -> list[BoundNeed]:
+    return [BoundNeed(need, name, 0.9) for name in workers]
 
 
 def test_of_a_card_that_was_refused_no_token_is_kept(chat):

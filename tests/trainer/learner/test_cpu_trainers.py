@@ -90,7 +90,9 @@ EPISODES = [
 REWARDS = [1.0, 0.0, 0.25, 0.75]
 
 
-def reinforced(kind: type[GRPOTrainer], base: Path, out: Path, lora: bool, **more: Any) -> list[dict[str, float]]:
+def reinforced(
+    kind: type[GRPOTrainer], base: Path, out: Path, lora: bool, episodes: Any = EPISODES, held: Any = (), **more: Any
+) -> list[dict[str, float]]:
     from datasets import Dataset
     from transformers import AutoTokenizer
     from trl import GRPOConfig
@@ -104,8 +106,9 @@ def reinforced(kind: type[GRPOTrainer], base: Path, out: Path, lora: bool, **mor
         **more,
     )
 
-    def rollout(_prompts: list[Any], _trainer: Any) -> dict[str, Any]:
-        prompts, completions, masks = (list(each) for each in zip(*EPISODES, strict=True))
+    def rollout(_prompts: list[Any], trainer: Any) -> dict[str, Any]:
+        prompts, completions, masks = (list(each) for each in zip(*episodes, strict=True))
+        trainer.held = {tuple(completion): held for completion in completions}
         told = {"prompt_ids": prompts, "completion_ids": completions, "env_mask": masks}
         return {**told, "logprobs": None, "score": REWARDS}
 
@@ -147,6 +150,27 @@ def test_the_same_reinforcement_as_trls_own(
     for one, other in zip(theirs, ours, strict=True):
         for key in ("loss", "grad_norm", "entropy", *(["kl"] if "beta" in more else [])):
             assert other[key] == pytest.approx(one[key], rel=2e-3, abs=1e-5), key
+
+
+def test_what_a_grammar_left_no_choice_about_is_not_learnt(tiny_base: Path, tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    from pool_registry.language_models.completion import Grammar
+    from trainer.learner.cpu_trainers import CpuGrpoTrainer
+    from trainer.learner.held_tokens import HeldTokens
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_base)
+    texts = ("a", "b", "a", "b")
+    written = [[*tokenizer(text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id] for text in texts]
+    episodes = [([10, 11, 12], ids, [1] * len(ids)) for ids in written]
+    held = [HeldTokens(0, 0, len(written[0]), Grammar('start: "a" | "b"\n'))]
+    rows = reinforced(CpuGrpoTrainer, tiny_base, tmp_path / "free", False, episodes, held)
+    assert 0 < rows[0]["entropy"] < 0.7, "a choice between two tokens, and none about the end"
+    assert rows[0]["grad_norm"] > 1e-3
+    forced = [([10, 11, 12], written[0], [1] * len(written[0]))] * 4
+    held = [HeldTokens(0, 0, len(written[0]), Grammar('start: "a"\n'))]
+    rows = reinforced(CpuGrpoTrainer, tiny_base, tmp_path / "forced", False, forced, held)
+    assert rows[0]["entropy"] == rows[0]["grad_norm"] == 0
 
 
 @given(st.lists(st.integers(1, 900), min_size=1, max_size=40))

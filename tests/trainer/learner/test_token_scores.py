@@ -37,6 +37,32 @@ def test_scores_and_gradients_are_those_of_the_whole_softmax(count, temperature,
         torch.testing.assert_close(ours, whole, atol=1e-4, rtol=1e-4)
 
 
+def test_tokens_that_a_grammar_refused_have_no_share_and_no_gradient():
+    import numpy
+    import torch
+
+    from trainer.learner.token_scores import TokenScores
+
+    generator = torch.Generator().manual_seed(3)
+    allowed = torch.rand(70, 300, generator=generator) < 0.1
+    allowed[:, 7] = True
+    bits = torch.from_numpy(numpy.packbits(allowed.numpy(), axis=1, bitorder="little"))
+    targets, outcomes = torch.full((70,), 7), []
+    for masked in (True, False):
+        generator.manual_seed(4)
+        states = torch.randn(70, 24, generator=generator, requires_grad=True)
+        head = torch.randn(300, 24, generator=generator, requires_grad=True)
+        if masked:
+            log_p, entropies = TokenScores.apply(states, head, targets, 1.0, bits)
+        else:
+            every = (states @ head.T).masked_fill(~allowed, -1e30).log_softmax(-1)
+            log_p, entropies = every[:, 7], -(every.exp() * every).sum(-1)
+        log_p.sum().backward()
+        outcomes.append((log_p.detach(), entropies.detach(), states.grad, head.grad))
+    for ours, whole in zip(*outcomes, strict=True):
+        torch.testing.assert_close(ours, whole, atol=1e-4, rtol=1e-4)
+
+
 def test_a_frozen_head_gets_no_gradient_and_bfloat16_states_keep_their_kind():
     import torch
 

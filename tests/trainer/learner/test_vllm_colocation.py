@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from bench.support.small_presets import make_small_base
+from pool_registry.language_models.completion import Grammar
 from trainer.errors import TrainingFailed
 from trainer.learner import vllm_colocation
-from trainer.learner.vllm_colocation import check_vllm_is_here, merge_weights
+from trainer.learner.vllm_colocation import check_vllm_is_here, generate_held, merge_weights
 from trainer.learner.vllm_generator import ColocatedGenerator
 from trainer.recipe_sections import LoraSettings, ModelSettings
 
@@ -64,7 +66,7 @@ def test_the_thread_that_generates_has_the_threads_of_the_recipe():
     before = torch.get_num_threads()
     seen = []
 
-    def generate(prompts):
+    def generate(prompts, _grammar):
         seen.append(openmp.omp_get_max_threads())
         return [[1] for _ in prompts], None
 
@@ -74,3 +76,18 @@ def test_the_thread_that_generates_has_the_threads_of_the_recipe():
     finally:
         torch.set_num_threads(before)
     assert seen == [1]
+
+
+def test_the_grammar_of_a_call_is_set_in_trls_engine_for_that_call_alone():
+    engine = SimpleNamespace(generation_kwargs={"seed": 1})
+    seen = []
+
+    def generate(*_):
+        seen.append(engine.generation_kwargs)
+        return [[1]], None
+
+    trainer = SimpleNamespace(vllm_generation=engine, _generate_single_turn=generate)
+    assert generate_held(trainer, [[5]], Grammar("start: X")) == ([[1]], None)
+    generate_held(trainer, [[5]], None)
+    assert seen == [{"seed": 1, "structured_outputs": {"grammar": "start: X"}}, {"seed": 1}]
+    assert engine.generation_kwargs == {"seed": 1}
