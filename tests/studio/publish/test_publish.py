@@ -88,6 +88,25 @@ def test_a_publish_makes_model_and_space_in_one_commit_each_and_a_repeat_changes
     assert len(space.heads) == 3
 
 
+def test_own_functions_are_published_together_with_the_model(hub, home):
+    (home.parent / "tools.py").write_text("def double(x: float) -> float:\n    return 2 * x\n")
+    number = {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}
+    config = {"target": f"{home.parent / 'tools.py'}:double", "parameters": number}
+    store = prepare_store(str(home))
+    spec = WorkerSpec(name="double", kind="function", description="Doubles a number.", config=config)
+    store.pools.save(Pool(name="own", workers=(spec,)))
+    store.close()
+    options = ["publish", "--pool", "own", "--orchestrator", "starter-grpo", "--repo", "own", "--visitors", "own_key"]
+    refused = _studio(options, home, _environment(hub[0], home))
+    assert refused.returncode == 2 and "--take double" in refused.stderr and not hub[1].repos
+    done = _studio([*options, "--take", "double"], home, _environment(hub[0], home))
+    assert done.returncode == 0, done.stderr
+    for repo in (hub[1].model("own"), hub[1].space("own")):
+        assert b"return 2 * x" in repo.files["workers/double/tools.py"]
+        assert b"workers/double/tools.py:double" in repo.files["pool.json"]
+    assert "ask.py" in hub[1].model("own").files
+
+
 def test_secrets_go_through_the_secrets_api_and_into_no_file(hub, home):
     done = _studio(
         [
