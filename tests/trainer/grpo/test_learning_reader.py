@@ -16,9 +16,9 @@ from orchestrator.plan import Step, Turn
 from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.fill import BoundNeed
-from orchestrator.reader.name_operations import OPERATIONS, SUMS
 from orchestrator.reader.needs import Need
 from orchestrator.reader.refusal import refuse
+from orchestrator.repairs.name_operations import OPERATIONS, SUMS
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.errors import WorkerFault
 from pool_registry.kinds import KINDS, add_kind

@@ -24,7 +24,9 @@ from pool_registry.pool import Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 from tests.trust.trials import count_trials
 
-PACKAGES = ("orchestrator.reader", "orchestrator.retrieval", "orchestrator.out_of_depth", "orchestrator.failure_memory")
+PACKAGES = tuple(
+    f"orchestrator.{package}" for package in ("reader", "repairs", "retrieval", "out_of_depth", "failure_memory")
+)
 # What a text is made of, over and over: words, and what makes patterns look at a character again and again.
 SHAPES = {
     "sentences": "How much do 3 kilos of salmon cost? ",
