@@ -1,23 +1,24 @@
 """What a GPU is worth to training here, in one command that needs no network: beside plain TRL, and beside the bound.
 
-    python bench/gpu.py [--minutes 9] [--only PART ...] [--out FILE]
+    python bench/gpu.py [--minutes 9] [--only PART ...] [--toy] [--out FILE]
 
-Models have random weights and the shape of Qwen3-0.6B: speed and memory do not depend on what was learnt. Without a GPU
-the same runs at toy size (two layers), to show that it runs; its figures mean nothing.
+Models have random weights and the shape of Qwen3-0.6B: speed and memory do not depend on what was learnt. Without a
+GPU, or with --toy, the same runs at toy size (two layers), to show that it runs; its figures mean nothing.
 
 sft        tokens/s of an adapter's SFT, ours (`podium`: learner and arguments of the SFT stage) and TRL's SFTTrainer as
            it comes (`trl`), on the same rows. `mfu` is the share of the device's peak in bfloat16 (TRL's table), for
            the operations of a step with frozen weights; null where the peak is unknown.
 grpo       seconds of a GRPO step on the same prompts with as many tokens: sampling and learning, ours (the trainer and
            generator of the GRPO stage) and TRL's GRPOTrainer with its own generation.
+preset     the recipe reader-gpu as a job, with small counts: seconds of each step, when each came, and peak memory
+           beside its estimate. With vLLM in this process where it is installed and there is a GPU, else transformers.
+memory     estimate beside peak for six recipes (bench/memory.py).
 rollouts   the rollouts of one step whose workers take 50 to 800 ms: ours, a round barrier, TRL's tool loop, and the
            bound max(generation, slowest chain); bench/speed/rollouts.py explains it.
-preset     the recipe reader-gpu as a job, with small counts: seconds of each step, and peak memory beside its estimate.
-           With vLLM in this process where it is installed and there is a GPU, else with transformers.
-memory     estimate beside peak for six recipes (bench/memory.py).
 
-Each part is a process of its own with a share of the time that is left. A part that fails or runs out of time is
-recorded with its error, and the others keep their figures: the file is written after every part. `busy` is the share of
+Parts run in this order, each in a process of its own with its share of the time that is left. One that runs out of time
+is ended: `cut_off` says so beside what it had measured by then. One that fails is recorded with its error. The file is
+written after every part. The bench needs the product and this folder, and no other folder. `busy` is the share of
 a part's time in which the GPU worked (nvidia-smi, five times a second; without a GPU the processors' load), starting
 included.
 """
@@ -31,8 +32,10 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,6 +49,7 @@ from bench.support.contenders import (  # noqa: E402
     ERROR_CHARACTERS,
     QWEN3_06B,
     SEED,
+    Keep,
     divide,
     forget_memory,
     make_base,
@@ -53,12 +57,14 @@ from bench.support.contenders import (  # noqa: E402
     make_model_settings,
     make_plain_arguments,
     make_stopwatch,
+    print_figures,
     read_clock,
     read_peak_gb,
     silence,
     try_each,
 )
 from bench.support.device import describe_device, describe_machine, find_peak, has_gpu, make_slug, watch_device  # noqa: E402
+from bench.support.small_presets import TWO_LAYERS, ModelShape  # noqa: E402
 
 WARM_UP = 2  # steps that are not counted: kernels are chosen, memory is taken
 FROZEN_SHARE = 2 / 3  # of a training step's operations: frozen weights have no gradient of their own
@@ -66,11 +72,11 @@ FROZEN_SHARE = 2 / 3  # of a training step's operations: frozen weights have no 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is measured: rows of SFT, episodes of GRPO, rollouts, and points of bench/memory.py.
+    """How much is measured: the model, rows of SFT, episodes of GRPO, rollouts, and points of bench/memory.py.
 
     In SFT and GRPO the model's `vocabulary` is as large as Qwen3's, in the other parts as its tokenizer's."""
 
-    toy: bool
+    shape: ModelShape
     rows: int
     length: int
     steps: int
@@ -82,14 +88,18 @@ class Size:
     vocabulary: int
     points: tuple[str, ...]
 
+    @property
+    def toy(self) -> bool:
+        return self.shape == TWO_LAYERS
+
 
 FULL = Size(
-    False, 8, 1024, 10, 4, 8, 192, (16,), 1.0, 151_936,
+    QWEN3_06B, 8, 1024, 10, 4, 8, 192, (16,), 1.0, 151_936,
     ("sft-600M-lora", "sft-600M-lora-bfloat16", "sft-600M-full-bfloat16", "sft-600M-lora-checkpointing",
      "grpo-600M-lora-bfloat16", "grpo-600M-full-bfloat16"),
 )  # fmt: skip
 TOY = Size(
-    True, 2, 96, 3, 2, 2, 16, (4,), 0.1, 4_096,
+    TWO_LAYERS, 2, 96, 3, 2, 2, 16, (4,), 0.1, 4_096,
     ("sft-2M-full", "sft-2M-lora", "sft-2M-full-bfloat16", "sft-2M-lora-checkpointing", "grpo-2M-lora", "grpo-2M-full"),
 )  # fmt: skip
 
@@ -99,23 +109,30 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=9.0)
     parser.add_argument("--only", choices=PARTS, nargs="+", help="measure these parts, keep the others of the file")
     parser.add_argument("--out", type=Path, help="default: bench/results/gpu-DEVICE.json")
+    parser.add_argument("--toy", action="store_true", help="two layers and small counts, also on a GPU")
     parser.add_argument("--part", choices=PARTS, help="measure this one in this process")
     options = parser.parse_args()
+    size = TOY if options.toy else choose_size()
     if options.part:
-        print(json.dumps(PARTS[options.part](choose_size())))
+        print_figures(PARTS[options.part](size))
         return
     device = describe_device()
     out = options.out or ROOT / "bench" / "results" / f"gpu-{make_slug(device['name'])}.json"
     report = json.loads(out.read_text()) if options.only and out.exists() else {}
-    report |= {"device": device, "toy": choose_size().toy, "machine": describe_machine()}
-    names = options.only or list(PARTS)
+    report |= {"device": device, "toy": size.toy, "machine": describe_machine()}
+    names = [name for name in PARTS if name in (options.only or PARTS)]
     ends = time.monotonic() + 60 * options.minutes
     for place, name in enumerate(names):
-        left = ends - time.monotonic()
-        sys.stderr.write(f"{name}: {left:.0f} s left\n")
-        report[name] = measure_part(name, 1.5 * left / (len(names) - place) if place < len(names) - 1 else left)
+        seconds = share_time(names[place:], ends - time.monotonic())
+        sys.stderr.write(f"{name}: at most {seconds:.0f} s\n")
+        report[name] = measure_part(name, seconds, size)
         write_report(out, report)
     print(json.dumps(report, indent=1))
+
+
+def share_time(names: list[str], left: float) -> float:
+    """The seconds of the first of some parts. What a part leaves the others share."""
+    return left * SHARES[names[0]] / sum(SHARES[name] for name in names)
 
 
 def write_report(out: Path, report: Mapping[str, Any]) -> None:
@@ -123,19 +140,19 @@ def write_report(out: Path, report: Mapping[str, Any]) -> None:
     out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
-def measure_part(name: str, seconds: float) -> dict[str, Any]:
+def measure_part(name: str, seconds: float, size: Size) -> dict[str, Any]:
     """The figures of a part, or its `error`; with its seconds and how busy the device was."""
     if seconds < 1:
         return {"error": "no time was left; measure it alone with --only"}
     started = time.monotonic()
     with watch_device() as samples:
-        figures = run_part(name, seconds)
+        figures = run_part(name, seconds, size)
     took = {"seconds": round(time.monotonic() - started, 1)}
     return {**figures, **took, "busy": round(mean(samples) / 100, 3) if samples else None}
 
 
-def run_part(name: str, seconds: float) -> dict[str, Any]:
-    command = [sys.executable, "-W", "ignore", str(Path(__file__).resolve()), "--part", name]
+def run_part(name: str, seconds: float, size: Size) -> dict[str, Any]:
+    command = [sys.executable, "-W", "ignore", str(Path(__file__).resolve()), "--part", name, *["--toy"] * size.toy]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
     environment["PART_SECONDS"] = str(seconds)
     process = subprocess.Popen(
@@ -145,13 +162,29 @@ def run_part(name: str, seconds: float) -> dict[str, Any]:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, 9)
-        _, err = process.communicate()
-        return {"error": f"not done within {seconds:.0f} s", "log": err[-ERROR_CHARACTERS:]}
-    try:
-        figures: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
-    except (ValueError, IndexError):
-        return {"error": f"it ended with status {process.returncode}", "log": err[-ERROR_CHARACTERS:]}
+        out, err = process.communicate()
+        cut_off = f"cut off after {seconds:.0f} s"
+        figures = read_last_figures(out)
+        if figures is None:
+            return {"error": f"{cut_off}, before its first figure", "log": err[-ERROR_CHARACTERS:]}
+        return {**figures, "cut_off": cut_off}
+    figures = read_last_figures(out)
+    if process.returncode or figures is None:
+        error = {"error": f"it ended with status {process.returncode}", "log": err[-ERROR_CHARACTERS:]}
+        return {**(figures or {}), **error}
     return figures
+
+
+def read_last_figures(out: str) -> dict[str, Any] | None:
+    """The last whole line of figures in a part's output; None where there is none."""
+    for line in reversed(out.splitlines()):
+        try:
+            figures = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(figures, dict):
+            return figures
+    return None
 
 
 def choose_size() -> Size:
@@ -167,12 +200,12 @@ def measure_sft(size: Size) -> dict[str, Any]:
     configure_libraries(0)
     with tempfile.TemporaryDirectory(prefix="podium-gpu-") as folder:
         place = Path(folder)
-        base = make_base(place / "base", size, size.vocabulary)
+        base = make_base(place / "base", size.shape, size.vocabulary)
         rows = make_rows(size, base)
         results = try_each(
             {
-                "podium": lambda: train_sft(size, base, place, rows, plain=False),
-                "trl": lambda: train_sft(size, base, place, rows, plain=True),
+                "podium": lambda keep: train_sft(size, base, place, rows, keep, plain=False),
+                "trl": lambda keep: train_sft(size, base, place, rows, keep, plain=True),
             }
         )
     return {**results, "speedup": divide(results, "tokens_per_s")}
@@ -192,7 +225,9 @@ def make_rows(size: Size, base: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def train_sft(size: Size, base: Path, folder: Path, rows: list[dict[str, Any]], plain: bool) -> dict[str, Any]:
+def train_sft(
+    size: Size, base: Path, folder: Path, rows: list[dict[str, Any]], keep: Keep, plain: bool
+) -> dict[str, Any]:
     from datasets import Dataset
     from trl import SFTConfig, SFTTrainer  # type: ignore[attr-defined]  # lazily exported
 
@@ -202,7 +237,8 @@ def train_sft(size: Size, base: Path, folder: Path, rows: list[dict[str, Any]], 
 
     steps = size.steps + WARM_UP
     shared: dict[str, Any] = {"per_device_train_batch_size": size.rows, "max_length": size.length}
-    data, stopwatch = Dataset.from_list(rows), make_stopwatch()
+    data = Dataset.from_list(rows)
+    stopwatch = make_stopwatch(lambda seconds: keep({"all_step_s": [round(value, 4) for value in seconds]}))
     if plain:
         trainer = SFTTrainer(
             model=str(base),
@@ -250,17 +286,17 @@ def measure_grpo(size: Size) -> dict[str, Any]:
     configure_libraries(0)
     with tempfile.TemporaryDirectory(prefix="podium-gpu-") as folder:
         place = Path(folder)
-        base = make_base(place / "base", size, size.vocabulary)
+        base = make_base(place / "base", size.shape, size.vocabulary)
         results = try_each(
             {
-                "podium": lambda: train_grpo(size, base, place, plain=False),
-                "trl": lambda: train_grpo(size, base, place, plain=True),
+                "podium": lambda keep: train_grpo(size, base, place, keep, plain=False),
+                "trl": lambda keep: train_grpo(size, base, place, keep, plain=True),
             }
         )
     return {**results, "speedup": divide(results, "step_s", "trl", "podium")}
 
 
-def train_grpo(size: Size, base: Path, folder: Path, plain: bool) -> dict[str, Any]:
+def train_grpo(size: Size, base: Path, folder: Path, keep: Keep, plain: bool) -> dict[str, Any]:
     """A few steps; the trainer's own generation, or ours through `rollout_func`."""
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer  # type: ignore[attr-defined]  # lazily exported
@@ -278,7 +314,7 @@ def train_grpo(size: Size, base: Path, folder: Path, plain: bool) -> dict[str, A
         "log_completions": False,
     }
     prompts = [{"prompt": [{"role": "user", "content": f"Task {place}: {'look it up ' * 20}"}]} for place in range(64)]
-    stopwatch = make_stopwatch()
+    stopwatch = make_stopwatch(lambda seconds: keep({"all_step_s": [round(value, 4) for value in seconds]}))
     common: dict[str, Any] = {
         "reward_funcs": [score_by_length],
         "train_dataset": Dataset.from_list(prompts),
@@ -362,8 +398,9 @@ def watch_generation(trainer: Any) -> tuple[list[float], list[int]]:
 def measure_rollouts(size: Size) -> dict[str, Any]:
     from bench.speed import rollouts
 
-    shape = None if size.toy else QWEN3_06B
-    return rollouts.compare(size.rollouts, 1 if size.toy else 2, size.latencies, trl=True, shape=shape)
+    shape = None if size.toy else size.shape
+    repeats = 1 if size.toy else 2
+    return rollouts.compare(size.rollouts, repeats, size.latencies, trl=True, shape=shape, keep=print_figures)
 
 
 # preset
@@ -379,20 +416,24 @@ def measure_preset(size: Size) -> dict[str, Any]:
         recipe = make_preset(size, Path(folder))
         forget_memory()
         estimated = estimate_fit(recipe).need_bytes - (0 if size.toy else CUDA_RUNTIME)
-        row, metrics = run_here(recipe, Path(folder))
+        known = {"backend": recipe.grpo.rollouts.backend, "estimate_gb": round(estimated / 1e9, 2)}
+        began = time.time()
+        row, metrics = run_here(
+            recipe, Path(folder), lambda lines: print_figures(known | {"steps": list_steps(lines, began)})
+        )
     if row.state != "done":
-        return {"error": row.message or row.state, "backend": recipe.grpo.rollouts.backend}
-    steps = [
-        {key: round(value, 3) for key, value in line.items() if isinstance(value, float) and key != "at"}
+        return {**known, "error": row.message or row.state, "steps": list_steps(metrics, began)}
+    return {**known, "peak_gb": read_peak_gb(), "steps": list_steps(metrics, began)}
+
+
+def list_steps(metrics: list[dict[str, Any]], began: float) -> list[dict[str, Any]]:
+    """The figures of the steps of training, each with its stage and the seconds since the job began."""
+    return [
+        {"stage": line["stage"], "at_s": round(line["at"] - began, 1)}
+        | {key: round(value, 3) for key, value in line.items() if isinstance(value, float) and key != "at"}
         for line in metrics
         if line["stage"] in ("sft", "grpo")
     ]
-    return {
-        "backend": recipe.grpo.rollouts.backend,
-        "estimate_gb": round(estimated / 1e9, 2),
-        "peak_gb": read_peak_gb(),
-        "steps": steps,
-    }
 
 
 def make_preset(size: Size, folder: Path) -> Any:
@@ -401,7 +442,7 @@ def make_preset(size: Size, folder: Path) -> Any:
     from trainer.recipe import load_recipe
 
     preset = load_recipe("reader-gpu")
-    recipe = shrink_recipe(preset, make_base(folder / "base", size)).model_copy(update={"evaluate": None})
+    recipe = shrink_recipe(preset, make_base(folder / "base", size.shape)).model_copy(update={"evaluate": None})
     backend = "vllm-colocate" if has_gpu() and find_spec("vllm") else "transformers"
     assert recipe.grpo and recipe.sft and preset.grpo and preset.sft
     rollouts = recipe.grpo.rollouts.model_copy(update={"backend": backend})
@@ -416,7 +457,9 @@ def make_preset(size: Size, folder: Path) -> Any:
     return recipe.model_copy(
         update={
             "model": recipe.model.model_copy(update={"turn_tokens": 128}),
-            "tasks": recipe.tasks.model_copy(update={"count": 96}),
+            # Before the first step each lesson's pool is embedded on the processor, up to a second a lesson, and the
+            # GPU stands still: no more lessons than the steps take.
+            "tasks": recipe.tasks.model_copy(update={"count": 16}),
             "sft": recipe.sft.model_copy(update={"steps": 4, "batch": 4, "saving": changes["saving"]}),
             "grpo": grpo.model_copy(update=changes),
             "threads": 0,
@@ -424,8 +467,11 @@ def make_preset(size: Size, folder: Path) -> Any:
     )
 
 
-def run_here(recipe: Any, home: Path) -> tuple[Any, list[dict[str, Any]]]:
-    """Run the recipe as a job in this process; its row and the lines of its metrics."""
+def run_here(
+    recipe: Any, home: Path, on_lines: Callable[[list[dict[str, Any]]], None]
+) -> tuple[Any, list[dict[str, Any]]]:
+    """Run the recipe as a job in this process; its row and the lines of its metrics. `on_lines` gets those that there
+    are, every other second, so that a job that is cut off has told how far it came."""
     from orchestrator.traces.store import open_store
     from pool_registry.storage.data_folder import find_home
     from trainer.job_process import run_job
@@ -436,10 +482,30 @@ def run_here(recipe: Any, home: Path) -> tuple[Any, list[dict[str, Any]]]:
     try:
         jobs = JobStore(store.engine, store.home)
         job = jobs.submit(recipe, here=True).id
-        run_job(job, store, jobs)
-        return jobs.get(job), read_lines(jobs.folder(job).metrics)
+        metrics = jobs.folder(job).metrics
+        with repeat_while(lambda: on_lines(read_lines(metrics))):
+            run_job(job, store, jobs)
+        return jobs.get(job), read_lines(metrics)
     finally:
         store.close()
+
+
+@contextmanager
+def repeat_while(act: Callable[[], None]) -> Iterator[None]:
+    """Act in a thread every other second while the block runs."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(2.0):
+            act()
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 # memory
@@ -459,16 +525,19 @@ def measure_memory(size: Size) -> dict[str, Any]:
             points[name] = in_a_process(name, timeout=max(10.0, ends - time.monotonic()))
         except (SystemExit, subprocess.SubprocessError, ValueError, KeyError) as error:
             points[name] = {"error": str(error)[-ERROR_CHARACTERS:]}
+        print_figures({"points": points})
     return {"points": points}
 
 
+# What is wanted most comes first.
 PARTS: dict[str, Callable[[Size], dict[str, Any]]] = {
     "sft": measure_sft,
     "grpo": measure_grpo,
-    "rollouts": measure_rollouts,
     "preset": measure_preset,
     "memory": measure_memory,
+    "rollouts": measure_rollouts,
 }
+SHARES = {"sft": 2, "grpo": 3, "preset": 4, "memory": 4, "rollouts": 2}  # of the time; a process starts in 10 s
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python bench/speed/rollouts.py [--json] [--sizes 8,32,64] [--repeats N] [--scale X] [--no-trl] [--save PATH]
 
 Every episode has two rounds of 2 or 3 steps; every step calls a worker that takes 50 to 800 ms, drawn by a seed
-from what it is asked. A tiny model (scripts/build_tiny_base.py, untrained) does the work of generating; which token it
+from what it is asked. A tiny model (bench/support/tiny_base.py) does the work of generating; which token it
 "samples" is forced, so that every contender writes the same plans and makes the same calls.
 
 podium      RolloutEngine with TransformersGenerator, as in a GRPO job, traces to SQLite included.
@@ -44,6 +44,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from bench.support.contenders import Keep
 from bench.support.scripted_model import (
     LIMIT,
     POOL,
@@ -56,6 +57,7 @@ from bench.support.scripted_model import (
     look_up,
     make_tasks,
 )
+from bench.support.small_presets import ModelShape
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.engine.gc_settings import expect_many_episodes
 from orchestrator.traces.store import Store, open_store
@@ -94,7 +96,7 @@ class Barrier:
         self._held: list[tuple[Sequence[int], asyncio.Future[GeneratedTokens]]] = []
         self.busy_s, self.tokens, self.batches = 0.0, 0, 0
 
-    async def generate(self, ids: Sequence[int], limit: int) -> GeneratedTokens:
+    async def generate(self, ids: Sequence[int], limit: int, _grammar: object = None) -> GeneratedTokens:
         done: asyncio.Future[GeneratedTokens] = asyncio.get_running_loop().create_future()
         self._held.append((ids, done))
         if len(self._held) == self._live:
@@ -249,14 +251,15 @@ class Bench:
             for variant in range(group)
         )
 
-    def compare(self, size: int, repeats: int, scale: float, trl: bool) -> dict[str, dict[str, Any]]:
-        """The best run of each contender at one number of rollouts."""
+    def compare(self, size: int, repeats: int, scale: float, trl: bool, keep: Keep) -> dict[str, dict[str, Any]]:
+        """The best run of each contender at one number of rollouts. `keep` gets the runs as they come."""
         runs: dict[str, list[dict[str, Any]]] = {"podium": [], "barrier": []}
         at_once: dict[str, list[float]] = {"podium": [], "barrier": []}
         for _ in range(repeats):
             for name, results in runs.items():
                 results.append(asyncio.run(self.run_engine(size, name == "barrier", scale)))
                 at_once[name].append(asyncio.run(self.run_engine(size, name == "barrier", 0.0))["generation_s"])
+                keep({"runs": {str(size): runs}})
         best = {name: min(results, key=lambda run: run["wall_s"]) for name, results in runs.items()}
         for name, results in runs.items():
             best[name] |= {"at_once_s": min(at_once[name]), "all_wall_s": [round(run["wall_s"], 2) for run in results]}
@@ -281,9 +284,14 @@ def _round_figures(value: Any) -> Any:
 
 
 def compare(
-    sizes: Sequence[int], repeats: int, scale: float, trl: bool, shape: Mapping[str, int] | None = None
+    sizes: Sequence[int],
+    repeats: int,
+    scale: float,
+    trl: bool,
+    shape: ModelShape | None = None,
+    keep: Keep = lambda _: None,
 ) -> dict[str, Any]:
-    """The figures of all contenders at every size."""
+    """The figures of all contenders at every size. `keep` gets what there is by now."""
     silence_libraries()
     expect_many_episodes()
     with tempfile.TemporaryDirectory(prefix="podium-bench-") as folder:
@@ -293,7 +301,7 @@ def compare(
             asyncio.run(bench.run_engine(2, False, 0.0))  # the first batch of a process is slow
             runs, per_token = {}, []
             for size in sizes:
-                runs[size] = bench.compare(size, repeats, scale, trl)
+                runs[size] = bench.compare(size, repeats, scale, trl, keep)
                 per_token += [bench.measure_alone() for _ in range(repeats)]
             results = {str(size): bench.add_bounds(size, scale, min(per_token), best) for size, best in runs.items()}
         finally:

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import gc
+import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from bench.support.device import has_gpu
-from bench.support.small_presets import make_small_base
+from bench.support.small_presets import ModelShape, make_small_base
 
 SEED = 0
 ERROR_CHARACTERS = 1_500
 LORA = {"rank": 32, "alpha": 64}
-QWEN3_06B = {
-    "hidden_size": 1024,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-}
+QWEN3_06B = ModelShape(
+    hidden_size=1024,
+    intermediate_size=3072,
+    num_hidden_layers=28,
+    num_attention_heads=16,
+    num_key_value_heads=8,
+    head_dim=128,
+)
+REFERENCE = "hub:Qwen/Qwen3-0.6B"
 
 
-def make_base(folder: Path, toy: bool, vocabulary: int | None = None) -> Path:
-    """A model with random weights: of the shape of Qwen3-0.6B, or two layers at toy size. Its tokenizer is a small
-    one, whose words are the first of the `vocabulary`, or all of it."""
-    shape = {} if toy else QWEN3_06B
-    more = {} if vocabulary is None else {"vocab_size": vocabulary}
-    return make_small_base(folder, "hub:Qwen/Qwen3-0.6B", SEED, shape={**shape, **more})
+def make_base(folder: Path, shape: ModelShape, vocabulary: int | None = None) -> Path:
+    """A model with random weights of this shape. Its tokenizer is a small one, whose words are the first of the
+    `vocabulary`, or all of it."""
+    return make_small_base(folder, REFERENCE, SEED, shape, vocabulary)
 
 
 def make_model_settings(base: Path, turn_tokens: int = 512) -> Any:
@@ -39,8 +39,17 @@ def make_model_settings(base: Path, turn_tokens: int = 512) -> Any:
     return ModelSettings(base=str(base), lora=lora, precision="bfloat16", turn_tokens=turn_tokens)
 
 
-def make_stopwatch() -> Any:
-    """A callback that keeps the seconds of every optimizer step in `steps`."""
+Keep = Callable[[dict[str, Any]], None]  # takes the figures that there are by now
+
+
+def print_figures(figures: Mapping[str, Any]) -> None:
+    """Print figures as a line of their own: the last line of a part's output is what it has measured, also where its
+    process is ended."""
+    print(json.dumps(figures), flush=True)
+
+
+def make_stopwatch(on_step: Callable[[list[float]], None] = lambda _: None) -> Any:
+    """A callback that keeps the seconds of every optimizer step in `steps`; `on_step` gets them after each."""
     from transformers import TrainerCallback
 
     class Stopwatch(TrainerCallback):  # type: ignore[misc]  # transformers is not typed
@@ -53,6 +62,7 @@ def make_stopwatch() -> Any:
 
         def on_step_end(self, *_: Any, **__: Any) -> None:
             self.steps.append(read_clock() - self._began)
+            on_step(self.steps)
 
     return Stopwatch()
 
@@ -103,15 +113,21 @@ def read_peak_gb() -> float | None:
     return round(torch.cuda.max_memory_allocated() / 1e9, 2) if torch.cuda.is_available() else None
 
 
-def try_each(contenders: Mapping[str, Callable[[], dict[str, Any]]]) -> dict[str, Any]:
-    """The figures of each contender, or its error: one that fails does not lose the other's."""
+def try_each(contenders: Mapping[str, Callable[[Keep], dict[str, Any]]], keep: Keep = print_figures) -> dict[str, Any]:
+    """The figures of each contender, or its error: one that fails does not lose the other's. What is measured so far
+    is kept as it comes."""
     results: dict[str, Any] = {}
+
+    def keep_of(name: str) -> Keep:
+        return lambda figures: keep({**results, name: figures})
+
     for name, measure in contenders.items():
         forget_memory()
         try:
-            results[name] = {**measure(), "peak_gb": read_peak_gb()}
+            results[name] = {**measure(keep_of(name)), "peak_gb": read_peak_gb()}
         except Exception as error:  # noqa: BLE001  whatever happens belongs into the report
             results[name] = {"error": f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS]}
+        keep(results)
     return results
 
 

@@ -9,11 +9,13 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from random import Random
 from typing import Any
 
+from bench.support.small_presets import ModelShape
+from bench.support.tiny_base import ASSISTANT, PAD, build_model, build_tokenizer, invent_name
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Step, Turn
@@ -21,7 +23,6 @@ from pool_registry.kinds import add_kind
 from pool_registry.language_models.model_files import pick_device
 from pool_registry.pool import Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
-from scripts.build_tiny_base import ASSISTANT, PAD, build_model, build_tokenizer, invent_name
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import ExactText
@@ -204,7 +205,7 @@ class GenerationClock:
     batches: int = 0
 
 
-def build_scripted_model(shape: Mapping[str, int] | None = None) -> tuple[Any, Script, GenerationClock]:
+def build_scripted_model(shape: ModelShape | None = None) -> tuple[Any, Script, GenerationClock]:
     """The tiny model, or a random Qwen3 of another `shape`, on the GPU if there is one."""
     from transformers import LogitsProcessorList
 
@@ -230,13 +231,13 @@ def build_scripted_model(shape: Mapping[str, int] | None = None) -> tuple[Any, S
     return model, script, clock
 
 
-def build_random_model(tokenizer: Any, shape: Mapping[str, int]) -> Any:
+def build_random_model(tokenizer: Any, shape: ModelShape) -> Any:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
     ends = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id, "bos_token_id": None}
     return AutoModelForCausalLM.from_config(
-        AutoConfig.for_model("qwen3", vocab_size=len(tokenizer), **shape, **ends)
+        AutoConfig.for_model("qwen3", vocab_size=len(tokenizer), **asdict(shape), **ends)
     ).to(torch.bfloat16)
 
 

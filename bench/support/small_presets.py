@@ -4,7 +4,7 @@ counts. For tests and for bench/gpu.py on a machine without a GPU.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,38 +16,54 @@ LONGER = 4  # times as many tokens for the same text: the small tokenizer has 2 
 ARCHITECTURES = {"Qwen3": "qwen3", "Qwen2.5": "qwen2", "starter": "llama"}
 
 
-SMALL = {
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 32,  # vLLM's attention on a CPU knows none smaller
-}
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """The size of a transformer, in the words of its config.json."""
+
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
 
 
-def make_small_base(folder: Path, reference: str, seed: int = 0, shape: Mapping[str, int] | None = None) -> Path:
+TWO_LAYERS = ModelShape(64, 128, 2, 2, 1, head_dim=32)  # vLLM's attention on a CPU knows no smaller head
+
+
+def make_small_base(
+    folder: Path, reference: str, seed: int = 0, shape: ModelShape = TWO_LAYERS, vocabulary: int | None = None
+) -> Path:
     """Write a random model of the architecture that `reference` has, with the tokenizer of starter:tiny.
 
-    It has two layers, or another `shape`. Its weights are bfloat16, as those of models on the Hub are.
+    Its weights are bfloat16, as those of models on the Hub are. `vocabulary`: words of the model, the tokenizer's by
+    default.
     """
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(model_path("starter:tiny"), trust_remote_code=False)
-    config = AutoConfig.for_model(
+    config = make_config(reference, shape, tokenizer, vocabulary)
+    torch.manual_seed(seed)
+    AutoModelForCausalLM.from_config(config).to(torch.bfloat16).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def make_config(reference: str, shape: ModelShape, tokenizer: Any, vocabulary: int | None = None) -> Any:
+    """The configuration of a model of this shape, with the architecture that `reference` has."""
+    from transformers import AutoConfig
+
+    return AutoConfig.for_model(
         _find_architecture(reference),
-        **{**SMALL, "vocab_size": len(tokenizer), **(shape or {})},
+        **asdict(shape),
+        vocab_size=vocabulary or len(tokenizer),
         max_position_embeddings=131_072,
         tie_word_embeddings="7B" not in reference,
         pad_token_id=tokenizer.pad_token_id,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
     )
-    torch.manual_seed(seed)
-    AutoModelForCausalLM.from_config(config).to(torch.bfloat16).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 def _find_architecture(reference: str) -> str:

@@ -43,7 +43,8 @@ def tiny_base(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 def _build_tiny_base(folder: Path) -> None:
     import torch
 
-    from scripts.build_tiny_base import build_model, build_tokenizer, save_model
+    from bench.support.tiny_base import build_model, build_tokenizer
+    from scripts.build_tiny_base import save_model
 
     torch.set_num_threads(1)
     tokenizer = build_tokenizer(open_source("ledger,atlas").tasks("train", 60))

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.support.tiny_base import ASSISTANT, USER, build_model, build_tokenizer, invent_name
 from orchestrator.checkpoints import STARTERS, find_checkpoint, is_complete, read_checkpoint, starter_checkpoint
 from orchestrator.dialects.plan_json import PlanDialect
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
-from scripts.build_tiny_base import ASSISTANT, USER, build_model, build_tokenizer, invent_name, scramble
+from scripts.build_tiny_base import scramble
 from trainer.evaluation.trials import evaluate_orchestrator
 from trainer.results.summary import Evaluation
 from trainer.tasks.registry import open_source

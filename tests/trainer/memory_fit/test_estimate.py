@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given, settings
@@ -40,7 +41,7 @@ SMOLLM2_135M = LLAMA | {
     "num_key_value_heads": 3,
     "vocab_size": 49_152,
 }
-QWEN3_06B = LLAMA | contenders.QWEN3_06B | {"model_type": "qwen3", "vocab_size": 151_936}
+QWEN3_06B = LLAMA | asdict(contenders.QWEN3_06B) | {"model_type": "qwen3", "vocab_size": 151_936}
 QWEN3_4B = QWEN3_06B | {
     "hidden_size": 2560,
     "intermediate_size": 9728,
