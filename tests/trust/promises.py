@@ -278,7 +278,7 @@ PROMISES = (
         "Any query of the allowed length is read in linear time, and no request of many pieces holds the others up",
         "a rule and a shape of text, or a request",
         "list",
-        ("tests/orchestrator/reader/test_linear_time.py", "tests/studio/model_server/test_large_requests.py"),
+        ("tests/orchestrator/repairs/test_linear_time.py", "tests/studio/model_server/test_large_requests.py"),
     ),
     Promise(
         "savers",

@@ -170,7 +170,7 @@ def test_check_tells_whether_the_service_is_there(shop, address):
         async with live_pool(Pool(name="p", workers=(offer.spec,))) as pool:
             return await pool.workers[offer.spec.name].worker.check()
 
-    assert "answers" in asyncio.run(check(shop["get_item"]))
+    assert "is there; no operation of it was called" in asyncio.run(check(shop["get_item"]))
     gone = {**shop["get_item"].spec.config, "base_url": "http://127.0.0.1:9"}
     with pytest.raises(WorkerFault, match="cannot be reached"):
         asyncio.run(check(Offer(shop["get_item"].spec.model_copy(update={"config": gone}))))
