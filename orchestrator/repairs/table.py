@@ -63,19 +63,19 @@ REPAIRS = {
         Repair(
             "unused_figures",
             "words",
-            "a figure was left out",
+            "other plans were drawn: a figure was left out",
             "Other plans are drawn where no call holds a figure of the query.",
         ),
         Repair(
             "joined_names",
             "words",
-            "a name was left out",
+            "other plans were drawn: a name was left out",
             "Other plans are drawn where a short plan has one of two names that the query joins.",
         ),
         Repair(
             "idle_steps",
             "words",
-            "a step did nothing",
+            "other plans were drawn: a step did nothing",
             "Other plans are drawn where a step repeats another one, or nothing reads its output.",
         ),
         Repair(
@@ -93,7 +93,7 @@ REPAIRS = {
         Repair(
             "other_plans",
             "retry",
-            "other plans were drawn",
+            "other plans were drawn: the first one failed",
             "Where a plan has failed for good others are drawn and tried, and the answer of most is taken.",
         ),
         Repair(
