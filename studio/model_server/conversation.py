@@ -70,10 +70,10 @@ def read_question(messages: Sequence[ConversationMessage], param: str) -> Questi
     place = _find_question(messages)
     if place is None:
         raise invalid_value(param, f"{param} has no text that could be answered; write a question")
-    asked = messages[place]
-    unread = asked.left_out if asked.has_only_others else ""
-    query = _write_query(asked.text if asked.has_text else f"[{unread}]", messages[:place], messages[place + 1 :])
-    return Question(asked.text, query, unread)
+    question = messages[place]
+    unread = question.left_out if question.has_only_others else ""
+    query = _write_query(question.text if question.has_text else f"[{unread}]", messages[:place], messages[place + 1 :])
+    return Question(question.text, query, unread)
 
 
 def _write_query(question: str, before: Sequence[ConversationMessage], after: Sequence[ConversationMessage]) -> str:
