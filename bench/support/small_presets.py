@@ -51,9 +51,12 @@ def make_small_base(
 
 
 def make_config(reference: str, shape: ModelShape, tokenizer: Any, vocabulary: int | None = None) -> Any:
-    """The configuration of a model of this shape, with the architecture that `reference` has."""
+    """The configuration of a model of this shape, with the architecture that `reference` has. Raises TypeError for
+    anything else: transformers takes unknown words, and would build a model of its own size."""
     from transformers import AutoConfig
 
+    if not isinstance(shape, ModelShape):
+        raise TypeError(f"a shape is a ModelShape, not {type(shape).__name__}")
     return AutoConfig.for_model(
         _find_architecture(reference),
         **asdict(shape),
