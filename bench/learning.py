@@ -109,6 +109,7 @@ async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int,
     from orchestrator.policies.model import plan_binding
     from trainer.grpo.rollouts import EpisodeFormat, LearningPolicy
     from trainer.grpo.token_transcript import ChatTokens
+    from trainer.grpo.token_writer import TokenWriter
     from trainer.learner.generator import SamplingParams
     from trainer.learner.load_and_save import load_learner
     from trainer.learner.transformers_generator import TransformersGenerator
@@ -125,7 +126,8 @@ async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int,
     rows: list[ResultRow] = []
 
     def make(_: Trial) -> LearningPolicy:
-        return LearningPolicy(name, pool, generator, chat, episode_format, binding)
+        writer = TokenWriter(generator, chat, episode_format.turn_tokens, episode_format.max_length)
+        return LearningPolicy(name, pool, writer, chat, episode_format, binding)
 
     try:
         await run_trials(plan_trials(name, tasks), LocalTrials(pool, make), rows.append, concurrency=concurrency)

@@ -96,7 +96,7 @@ class Barrier:
         self._held: list[tuple[Sequence[int], asyncio.Future[GeneratedTokens]]] = []
         self.busy_s, self.tokens, self.batches = 0.0, 0, 0
 
-    async def generate(self, ids: Sequence[int], limit: int, _grammar: object = None) -> GeneratedTokens:
+    async def generate(self, ids: Sequence[int], limit: int, *_: object) -> GeneratedTokens:
         done: asyncio.Future[GeneratedTokens] = asyncio.get_running_loop().create_future()
         self._held.append((ids, done))
         if len(self._held) == self._live:

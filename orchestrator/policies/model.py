@@ -26,7 +26,7 @@ from orchestrator.reader.bind_needs import measure_likeness
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.kinds import open_worker
-from pool_registry.language_models.completion import CompletionOptions, Draw, LanguageModel, Message
+from pool_registry.language_models.completion import CompletionOptions, Draw, LanguageModel, Message, seed_round
 from pool_registry.load_once import LoadOnce
 from pool_registry.worker import WorkerSpec
 
@@ -138,7 +138,7 @@ def _with_round_seed(draw: Draw | None, episode: Episode) -> Draw | None:
     """The draw of an episode's next turn: each round has a seed of its own."""
     if draw is None or draw.seed is None:
         return draw
-    return replace(draw, seed=draw.seed * 1009 + len(episode.rounds))
+    return replace(draw, seed=seed_round(draw.seed, len(episode.rounds)))
 
 
 def with_memory(orchestrator: Orchestrator, memory: FailureMemory | None) -> Orchestrator:

@@ -103,6 +103,11 @@ class Draw:
     seed: int | None = None
 
 
+def seed_round(seed: int, number: int) -> int:
+    """The seed of an episode's text number `number`, from 1: each has numbers of its own."""
+    return seed * 1009 + number
+
+
 @dataclass(frozen=True, slots=True)
 class Grammar:
     """The form of a reply. `lark` is llguidance's Lark text, for a model whose tokens can be masked. `json_schema` is

@@ -8,31 +8,49 @@ it, so that few sums are made one after the other (`python bench/cpu_decoding.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import torch
 from torch.nn.functional import pad
 
 BLOCK = 256  # tokens: about the root of a vocabulary
+NUMBERS_AT_ONCE = 64  # making one takes as long as making so many
 Processor = Callable[[Any, torch.Tensor], torch.Tensor]
 
 
+class SeededNumbers:
+    """The random numbers of one text, by the places of its tokens: they do not depend on the batches in which it is
+    written. Made on the CPU: equal on every device."""
+
+    def __init__(self, seed: int) -> None:
+        self._source = torch.Generator().manual_seed(seed % 2**63)
+        self._numbers: list[float] = []
+
+    def __getitem__(self, place: int) -> float:
+        while place >= len(self._numbers):
+            self._numbers += torch.rand(NUMBERS_AT_ONCE, generator=self._source).tolist()
+        return self._numbers[place]
+
+
 def draw_with_seeds(seeds: Sequence[int], temperature: float) -> Processor:
-    """Make a logits processor with a source of numbers for each row, on the CPU: equal on every device."""
-    sources = [torch.Generator().manual_seed(seed % 2**63) for seed in seeds]
-    return _make_processor(lambda _: torch.stack([torch.rand(1, generator=source) for source in sources]), temperature)
+    """Make a logits processor for texts that are written in one batch, each from its first token on."""
+    numbers, places = [SeededNumbers(seed) for seed in seeds], count()
+
+    def list_numbers() -> list[float]:
+        place = next(places)
+        return [row[place] for row in numbers]
+
+    return draw_with_numbers(list_numbers, temperature)
 
 
-def draw_with_global_seed(temperature: float) -> Processor:
-    """Make a logits processor whose numbers come from torch's own source, as training seeds it."""
-    return _make_processor(lambda rows: torch.rand(rows, 1), temperature)
-
-
-def _make_processor(draw_numbers: Callable[[int], torch.Tensor], temperature: float) -> Processor:
-    """Make a logits processor that leaves one token of each row: greedy decoding then takes the draw."""
+def draw_with_numbers(list_numbers: Callable[[], Sequence[float]], temperature: float) -> Processor:
+    """Make a logits processor that leaves one token of each row: greedy decoding then takes the draw. `list_numbers`
+    gives a number in [0, 1) for each row, for every token anew."""
 
     def leave_one(_ids: Any, logits: torch.Tensor) -> torch.Tensor:
-        chosen = choose_tokens(logits.float() / temperature, draw_numbers(len(logits)).to(logits.device))
+        numbers = torch.tensor(list_numbers(), device=logits.device)[:, None]
+        chosen = choose_tokens(logits.float() / temperature, numbers)
         return torch.full_like(logits, float("-inf")).scatter_(1, chosen, 0.0)
 
     return leave_one

@@ -68,7 +68,7 @@ class ScriptedGenerator:
         self._episodes = 0
         self.busy_s, self.tokens = 0.0, 0
 
-    async def generate(self, ids: Sequence[int], _limit: int, _grammar: object = None) -> GeneratedTokens:
+    async def generate(self, ids: Sequence[int], _limit: int, *_: object) -> GeneratedTokens:
         text = CALLS
         if "<tool_response>" in self._tokenizer.decode(ids):
             self._episodes += 1

@@ -8,8 +8,10 @@ whose answers are all right or all wrong is drawn anew, within a limit, on anoth
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from orchestrator.binding.bind_turn import bind_turn
 from orchestrator.binding.bind_workers import Binding, bind_workers
@@ -177,15 +179,14 @@ class LearningPolicy:
         self,
         name: str,
         pool: LivePool,
-        generator: Generator,
+        writer: TokenWriter,
         chat: ChatTokens,
         episode_format: EpisodeFormat,
         binding: LoadOnce[Binding] | None = None,
     ) -> None:
-        self.name = name
+        self.name, self.writer = name, writer
         self._binding = binding
         self._pool, self._chat, self._format = pool, chat, episode_format
-        self.writer = TokenWriter(generator, chat, episode_format.turn_tokens, episode_format.max_length)
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises TrainingFailed when the backend does; the episode then ends as orchestrator_failed."""
@@ -235,7 +236,9 @@ class RolloutEngine:
         concurrency: int = 256,
         max_cost: float | None = None,
         vary: VaryTask = keep_task,
+        seed: int = 0,
     ) -> None:
+        self._seed, self._group_numbers = seed, count()
         self.name, self.pool, self.chat, self.episode_format = name, pool, chat, episode_format
         self.pools = TaskPools(pool, sink, vary)
         self.terms, self.sink, self.scale = terms, sink, scale
@@ -251,7 +254,7 @@ class RolloutEngine:
         """Set what holds for the next step: the terms with their present weights, how pools are drawn, and recursive
         calls. `groups_before` is how many groups the stage's earlier steps had."""
         self.terms, self.pools.vary, self.recursion = terms, vary, recursion
-        self._groups_before = groups_before
+        self._groups_before, self._group_numbers = groups_before, count()
 
     async def run_step(
         self, curriculum: Curriculum, generator: Generator, groups: int, size: int, redraws: int, mixed_only: bool
@@ -294,12 +297,13 @@ class RolloutEngine:
 
     async def run_group(self, task: Task, generator: Generator, size: int, recursive: bool = False) -> RolloutGroup:
         """Run `size` episodes on one task and one pool, with rewards; advantages come when the groups are chosen."""
-        task = self.pools.vary(task)
+        task, number = self.pools.vary(task), next(self._group_numbers)
+        seeds = [make_seed(self._seed, self._groups_before, number, place) for place in range(size)]
         # A TaskGroup: the first failure of a backend cancels the other episodes of the group.
         async with self.pools.open(task) as pool, asyncio.TaskGroup() as running:
             binding = self._plan_binding(pool)
             started = [
-                running.create_task(self.run_episode(task, generator, pool, binding, recursive)) for _ in range(size)
+                running.create_task(self.run_episode(task, generator, pool, binding, recursive, seed)) for seed in seeds
             ]
         group = RolloutGroup(task, [episode.result() for episode in started], recursive)
         scored = score_group([rollout.sample for rollout in group.rollouts], self.terms)
@@ -331,9 +335,10 @@ class RolloutEngine:
         pool: LivePool | None = None,
         binding: LoadOnce[Binding] | None = None,
         recursive: bool = False,
+        seed: int | None = None,
     ) -> Rollout:
         """One episode on `pool` (default: the job's), graded. A recursive one may have a round more, in which the model
-        looks at its first answer.
+        looks at its first answer. Without a `seed` it is any draw.
 
         Raises TrainingFailed when the backend fails, SpendCapReached when the spend cap is.
         """
@@ -341,7 +346,7 @@ class RolloutEngine:
             self._check_cost()  # here, not before the queue: what ran meanwhile has cost something
             pool = pool or self.pool
             rounds = self.episode_format.max_rounds + recursive
-            policy = self._make_policy(pool, generator, binding, rounds)
+            policy = self._make_policy(pool, generator, binding, rounds, seed)
             spec = EpisodeSpec(task.query, task=task.ref, source="training")
             guarded = _FailureGuard(policy)
             limits = self.limits.model_copy(update={"max_rounds": rounds})
@@ -391,14 +396,19 @@ class RolloutEngine:
         return make_sample(task, first, self.limits, self.episode_format.style)
 
     def _make_policy(
-        self, pool: LivePool, generator: Generator, binding: LoadOnce[Binding] | None, max_rounds: int
+        self,
+        pool: LivePool,
+        generator: Generator,
+        binding: LoadOnce[Binding] | None,
+        max_rounds: int,
+        seed: int | None,
     ) -> LearningPolicy | LearningReader:
         """The learning model as the orchestrator of one episode."""
         learner = replace(self.episode_format, max_rounds=max_rounds)
+        writer = TokenWriter(generator, self.chat, learner.turn_tokens, learner.max_length, seed)
         if learner.style == "reader":
-            writer = TokenWriter(generator, self.chat, learner.turn_tokens, learner.max_length)
             return LearningReader(self.name, pool, writer, self.chat, learner.hints)
-        return LearningPolicy(self.name, pool, generator, self.chat, learner, binding)
+        return LearningPolicy(self.name, pool, writer, self.chat, learner, binding)
 
     async def close(self) -> None:
         """Close the pools that tasks brought with them."""
@@ -433,6 +443,12 @@ def set_advantages(
         silent = mixed_only and group.success == 0
         for rollout, value in zip(group.rollouts, values, strict=True):
             rollout.advantage = 0.0 if silent else value
+
+
+def make_seed(*numbers: int) -> int:
+    """A seed by the job's seed, how many groups came before the step, and the places of the group and the episode: an
+    episode is the same draw in whatever batches it is written."""
+    return int.from_bytes(hashlib.sha256(" ".join(map(str, numbers)).encode()).digest()[:6])
 
 
 class _FailureGuard:

@@ -149,6 +149,7 @@ def open_engine(
         scale=settings.loss.scale,
         concurrency=settings.rollouts.concurrency,
         max_cost=settings.rollouts.max_cost,
+        seed=settings.optimizer.seed,
     )
     stack.callback(lambda: training.runner.run(engine.close()))
     engine.spending.charge(Usage(cost=_sum_cost(training)))

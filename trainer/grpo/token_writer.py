@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count, repeat
 
-from pool_registry.language_models.completion import Grammar, Message
+from pool_registry.language_models.completion import Grammar, Message, seed_round
 from trainer.grpo.token_transcript import ChatTokens, Transcript
 from trainer.learner.generator import Generator
 from trainer.learner.held_tokens import HeldTokens, cut_held
@@ -15,11 +16,15 @@ class TokenWriter:
     """The transcript of one episode in the making.
 
     `logprobs` are those of sampling: as many as the completion has tokens, 0 where the model did not write; None when
-    the backend did not report them.
+    the backend did not report them. With a `seed` the episode is the same draw again; each of its texts has a seed of
+    its own, for numbers that two texts share would make the second depend on how the first was drawn.
     """
 
-    def __init__(self, generator: Generator, chat: ChatTokens, turn_tokens: int, max_length: int) -> None:
+    def __init__(
+        self, generator: Generator, chat: ChatTokens, turn_tokens: int, max_length: int, seed: int | None = None
+    ) -> None:
         self._generator, self._chat = generator, chat
+        self._seeds = repeat(None) if seed is None else (seed_round(seed, number) for number in count(1))
         self._turn_tokens, self._max_length = turn_tokens, max_length
         self.transcript = Transcript([])
         self.logprobs: list[float] | None = []
@@ -32,7 +37,7 @@ class TokenWriter:
     async def write(self, grammar: Grammar | None = None) -> list[int]:
         """Let the model continue, held to a grammar where there is one; returns its tokens. Raises TrainingFailed when
         the backend does."""
-        made = await self._generator.generate(self.transcript.ids, self.room, grammar)
+        made = await self._generator.generate(self.transcript.ids, self.room, grammar, next(self._seeds))
         # An empty turn still ends: without an end token the template's next part would stand inside it.
         ids = made.ids or [self._chat.tokenizer.eos_token_id]
         first = len(self.transcript.completion)

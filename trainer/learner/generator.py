@@ -1,7 +1,8 @@
 """The contract of a backend that generates the learning model's turns, and what the three backends share.
 
 `generate(ids)` continues a token sequence, held to a grammar where there is one, and returns when that one sequence has
-ended; sequences do not wait for each other.
+ended; sequences do not wait for each other. `seed` says which draw it is, for the backend in this process: vLLM draws
+rows with seeds of their own one by one, and gets none.
 """
 
 from __future__ import annotations
@@ -43,23 +44,28 @@ class Generator(Protocol):
     busy_s: float
     tokens: int
 
-    async def generate(self, ids: Sequence[int], limit: int, grammar: Grammar | None = None) -> GeneratedTokens: ...
+    async def generate(
+        self, ids: Sequence[int], limit: int, grammar: Grammar | None = None, seed: int | None = None
+    ) -> GeneratedTokens: ...
 
 
 @dataclass(slots=True, eq=False)
 class SequenceState:
-    """A sequence that waits or is being generated: its prompt, its new tokens, and the future of the result.
+    """A sequence that waits or is being generated: its prompt, its new tokens, and the future of the result. Without a
+    `seed` it is any draw.
 
-    `released` is set when it has ended. `past` holds the keys and values, by layer, of all its tokens but the last;
-    None where they have to be computed.
+    `released` is set when it has ended. `numbers` are those of its draws (token_draws.py). `past` holds the keys and
+    values, by layer, of all its tokens but the last; None where they have to be computed.
     """
 
     prompt: list[int]
     limit: int
     done: asyncio.Future[GeneratedTokens]
     grammar: Grammar | None = None
+    seed: int | None = None
     new_ids: list[int] = field(default_factory=list)
     released: bool = False
+    numbers: Any = None
     past: list[tuple[Any, Any]] | None = None
 
     @property
@@ -76,9 +82,11 @@ class BatchingGenerator(ABC):
         self.busy_s = 0.0
         self.tokens = 0
 
-    async def generate(self, ids: Sequence[int], limit: int, grammar: Grammar | None = None) -> GeneratedTokens:
+    async def generate(
+        self, ids: Sequence[int], limit: int, grammar: Grammar | None = None, seed: int | None = None
+    ) -> GeneratedTokens:
         """Continue `ids` by at most `limit` tokens. Raises TrainingFailed `out_of_memory` or `generation_failed`."""
-        sequence = SequenceState(list(ids), limit, asyncio.get_running_loop().create_future(), grammar)
+        sequence = SequenceState(list(ids), limit, asyncio.get_running_loop().create_future(), grammar, seed)
         self._waiting.append(sequence)
         if self._runner is None or self._runner.done():
             self._runner = asyncio.create_task(self._run())

@@ -76,7 +76,7 @@ class TransformersGenerator(BatchingGenerator):
                 self._model.generate(
                     **padded,
                     **_build_decoding(self._sampling),
-                    logits_processor=LogitsProcessorList([masks, *_list_draws(self._sampling)]),
+                    logits_processor=LogitsProcessorList([masks, *self._list_draws(batch)]),
                     past_key_values=past,
                     max_new_tokens=max(row.limit - len(row.new_ids) for row in batch),
                     pad_token_id=self._tokenizer.pad_token_id,
@@ -102,6 +102,18 @@ class TransformersGenerator(BatchingGenerator):
             matchers.append(matcher)
         left = [row.limit - len(row.new_ids) for row in batch]
         return TokenMasks(matchers, self._ends, width, lambda row, made: made >= left[row])
+
+    def _list_draws(self, batch: list[SequenceState]) -> list[Any]:
+        """What draws tokens from the whole distribution, each row's by its own numbers; nothing where they are the
+        likeliest, or cut off at top_p."""
+        from pool_registry.language_models.token_draws import SeededNumbers, draw_with_numbers
+
+        if not self._sampling.temperature or self._sampling.top_p < 1:
+            return []
+        for row in batch:
+            if row.numbers is None:
+                row.numbers = SeededNumbers(draw_seed() if row.seed is None else row.seed)
+        return [draw_with_numbers(lambda: [row.numbers[len(row.new_ids)] for row in batch], self._sampling.temperature)]
 
     def count_time(self) -> None:
         """Add the time since it was last counted. Once a token: whoever gets a row reads a time that includes it."""
@@ -204,13 +216,11 @@ def _build_decoding(sampling: SamplingParams) -> dict[str, Any]:
     return {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": 0}
 
 
-def _list_draws(sampling: SamplingParams) -> list[Any]:
-    """What draws tokens from the whole distribution; nothing where they are the likeliest, or cut off at top_p."""
-    from pool_registry.language_models.token_draws import draw_with_global_seed
+def draw_seed() -> int:
+    """Any seed, by torch's own source, which training seeds."""
+    import torch
 
-    if not sampling.temperature or sampling.top_p < 1:
-        return []
-    return [draw_with_global_seed(sampling.temperature)]
+    return int(torch.randint(2**62, ()))
 
 
 def _join_caches(batch: list[SequenceState]) -> Any:

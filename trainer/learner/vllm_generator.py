@@ -74,7 +74,9 @@ class ServerGenerator:
         self.busy_s = 0.0
         self.tokens = 0
 
-    async def generate(self, ids: Sequence[int], limit: int, grammar: Grammar | None = None) -> GeneratedTokens:
+    async def generate(
+        self, ids: Sequence[int], limit: int, grammar: Grammar | None = None, _seed: int | None = None
+    ) -> GeneratedTokens:
         """Continue `ids` by at most `limit` tokens. Raises TrainingFailed `vllm` when the server refuses or is gone."""
         body: dict[str, Any] = {
             "model": self.model,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pool_registry.language_models.completion import Grammar
+from pool_registry.language_models.completion import Grammar, Message
 from trainer.errors import TrainingFailed
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.learner.generator import SamplingParams
@@ -19,7 +19,6 @@ pytestmark = pytest.mark.medium
 
 
 def make_prompts(chat: ChatTokens, count: int) -> list[list[int]]:
-    from pool_registry.language_models.completion import Message
     from trainer.tasks.registry import open_source
 
     return [
@@ -45,11 +44,11 @@ def decode_greedily(model: Any, chat: ChatTokens, prompt: list[int], limit: int)
     return made[0, len(prompt) :].tolist()
 
 
-def use_generator(model: Any, chat: ChatTokens, use, max_batch: int = 256):
-    """What `use(generator)` returns, on a greedy generator."""
+def use_generator(model: Any, chat: ChatTokens, use, max_batch: int = 256, temperature: float = 0.0):
+    """What `use(generator)` returns, on a generator that is greedy where nothing is said."""
 
     async def run():
-        generator = TransformersGenerator(model, chat.tokenizer, SamplingParams(0.0), max_batch)
+        generator = TransformersGenerator(model, chat.tokenizer, SamplingParams(temperature), max_batch)
         try:
             async with asyncio.timeout(120):
                 return await use(generator), generator
@@ -104,6 +103,35 @@ def test_every_row_keeps_to_its_own_grammar_also_when_batches_are_broken_off(mod
     (*made, free), _ = use_generator(model, chat, one_after_another, max_batch)
     assert [chat.decode(row.ids) for row in made] == [text.strip() for text in words]
     assert free.ids == decode_greedily(model, chat, prompts[0], 12), "a row without a grammar is as it was"
+
+
+def test_a_seed_gives_the_draw_of_use_in_whatever_batches_it_is_made(model, chat, tiny_base):
+    from pool_registry.language_models.batched_model import LoadedModel, Sampling
+
+    queries = [f"How much is {count} times {count + 7}?" for count in range(6)]
+    prompts = [chat.encode_prompt([Message("user", query)]) for query in queries]
+    limits, heat = [30, 12, 24, 25, 9, 30], 1.5
+
+    async def one_after_another(generator):
+        async def late(index):
+            await asyncio.sleep(0.02 * index)
+            return await generator.generate(prompts[index], limits[index], None, index)
+
+        return await asyncio.gather(*map(late, range(6)))
+
+    async def use(serving):
+        return [
+            await serving.generate([{"role": "user", "content": query}], limits[index], Sampling(heat, index))
+            for index, query in enumerate(queries)
+        ]
+
+    broken_off, generator = use_generator(model, chat, one_after_another, 2, heat)
+    together, _ = use_generator(model, chat, one_after_another, 256, heat)
+    texts = [chat.decode(row.ids) for row in broken_off]
+    assert generator.batches > 1 and texts == [chat.decode(row.ids) for row in together]
+    assert len(set(texts)) == len(texts), "other seeds, other draws"
+    in_use = asyncio.run(use(LoadedModel(tiny_base, "cpu")))
+    assert [text for text, _ in in_use] == [text.strip() for text in texts]
 
 
 def test_the_colocated_generator_makes_one_call_for_each_grammar():

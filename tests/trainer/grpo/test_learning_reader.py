@@ -98,8 +98,12 @@ class Script:
         self.prompts: list[list[int]] = []
         self.messages: list[list[Message]] = []
         self.grammars: list[Grammar | None] = []
+        self.seeds: list[int | None] = []
 
-    async def generate(self, ids: Sequence[int], limit: int, grammar: Grammar | None = None) -> GeneratedTokens:
+    async def generate(
+        self, ids: Sequence[int], limit: int, grammar: Grammar | None = None, seed: int | None = None
+    ) -> GeneratedTokens:
+        self.seeds.append(seed)
         self.prompts.append(list(ids))
         self.grammars.append(grammar)
         made = self._chat.encode_turn(self._texts[len(self.prompts) - 1])[: -1 if self._cut else None]
@@ -156,6 +160,19 @@ def list_learnt(chat: ChatTokens, rollout: Rollout) -> str:
 def converse(pool: LivePool, needs: str, worker: str, fill: str) -> list[Message]:
     opening = open_conversation("How long is the Rhine?", pool.workers.values())
     return [*continue_conversation(opening, needs, [pool.workers[worker]]), Message("assistant", fill)]
+
+
+def test_every_episode_is_a_draw_of_its_own_and_the_same_one_again(chat):
+    async def run(before: int) -> list[int | None]:
+        engine, script = an_engine(chat, a_pool()), Script(chat, [NEEDS, NEEDS, FILL, FILL])
+        engine.begin_step(before, engine.terms, engine.pools.vary, None)
+        await engine.run_group(a_task(), script, 2)
+        return script.seeds
+
+    first, again, later = (asyncio.run(run(before)) for before in (0, 0, 8))
+    assert first == again and None not in first
+    assert len(set(first)) == 4, "numbers that two texts share would make the second depend on the first"
+    assert not set(first) & set(later)
 
 
 def test_an_episode_is_the_conversation_of_which_needs_and_arguments_are_learnt(chat):

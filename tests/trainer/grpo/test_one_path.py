@@ -79,8 +79,8 @@ async def roll_out(pool: LivePool, generator: Generator, tokenizer: Any) -> list
     class Watched:
         busy_s, tokens = 0.0, 0
 
-        async def generate(self, ids: Any, limit: int, grammar: Grammar | None = None) -> Any:
-            made = await generate(ids, limit, grammar)
+        async def generate(self, ids: Any, limit: int, grammar: Grammar | None = None, seed: int | None = None) -> Any:
+            made = await generate(ids, limit, grammar, seed)
             writes.append(Write(tuple(ids), grammar, chat.decode(made.ids)))
             return made
 

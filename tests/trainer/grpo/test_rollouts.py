@@ -336,10 +336,10 @@ def test_the_spend_cap_ends_the_job(chat):
 
 def test_a_backend_that_fails_ends_the_job_as_itself(chat):
     class Broken(Written):
-        async def generate(self, ids: Sequence[int], limit: int, grammar: object = None) -> GeneratedTokens:
+        async def generate(self, ids: Sequence[int], limit: int, *rest: object) -> GeneratedTokens:
             if len(self.asked) >= 3:
                 raise TrainingFailed("vllm", "the server is gone")
-            return await super().generate(ids, limit, grammar)
+            return await super().generate(ids, limit, *rest)
 
     code, message, left = fail_step(an_engine(chat, a_pool()), Broken(chat, lambda *_: call_of("x")))
     assert (code, message, left) == ("vllm", "the server is gone", 0)

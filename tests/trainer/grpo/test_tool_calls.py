@@ -62,10 +62,10 @@ def play(chat: ChatTokens, turns: list[str], style: str = "full", max_rounds: in
         )
 
         class Scripted(Written):
-            async def generate(self, ids: Any, limit: int, grammar: Any = None) -> Any:
+            async def generate(self, ids: Any, limit: int, *rest: Any) -> Any:
                 self.seen = chat.tokenizer.decode(ids)
                 self.turn = lambda _, number: turns[number - 1]
-                return await super().generate(ids, limit, grammar)
+                return await super().generate(ids, limit, *rest)
 
         return await engine.run_episode(a_task(), Scripted(chat, lambda *_: ""))
 

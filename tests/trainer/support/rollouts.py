@@ -55,7 +55,7 @@ class Written:
         self.asked: list[tuple[str, int]] = []
         self.limits: list[int] = []
 
-    async def generate(self, ids: Sequence[int], limit: int, _grammar: object = None) -> GeneratedTokens:
+    async def generate(self, ids: Sequence[int], limit: int, *_: object) -> GeneratedTokens:
         text = self.chat.tokenizer.decode(ids)
         query = text.split("<|user|>")[1].split("<|assistant|>")[0]
         number = text.count("<|assistant|>")
