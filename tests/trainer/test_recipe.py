@@ -12,8 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.checkpoints import Checkpoint
+from orchestrator.orchestrator_name import OrchestratorName, TurnOptions
+from orchestrator.repairs.table import REPAIRS
 from trainer.errors import InvalidRecipe
 from trainer.grpo.phases import find_phase, list_phases
+from trainer.jobs.job_folder import JobFolder
 from trainer.recipe import MAX_RECIPE_BYTES, Recipe, dump_recipe, list_presets, load_recipe, parse_recipe
 from trainer.recipe_sections import (
     CurriculumSettings,
@@ -33,6 +36,7 @@ from trainer.recipe_sections import (
     SftSettings,
     TaskSettings,
 )
+from trainer.run_recipe import choose_orchestrators
 from trainer.tasks.pool_settings import PoolSettings
 
 TEXT = st.text(max_size=30) | st.sampled_from(["\x85", "a\u2028é", "no", "1e3", "- a: b", "\ufeff", "\x00"])
@@ -207,12 +211,32 @@ def test_any_text_is_a_recipe_or_says_why_not(text):
         ({"grpo": {"micro_batch": 5}}, "grpo"),
         ({"grpo": {"rollouts": {"max_cost": -1}}}, "grpo.rollouts.max_cost"),
         ({"sft": {"optimizer": {"max_grad_norm": float("inf")}}}, "sft.optimizer.max_grad_norm"),
+        ({"evaluate": {"repairs": ["spelling"]}}, "evaluate.repairs"),
         ({"name": "My Model"}, "name"),
     ],
 )
 def test_a_problem_is_told_at_its_key(change, key):
     found = problems(yaml.safe_dump({"sft": {}} | change))
     assert list(found) == [key] and found[key]
+
+
+def test_repairs_of_readers_are_on_unless_a_recipe_or_the_command_line_says_so():
+    shipped, alone = EvaluateSettings(), EvaluateSettings(repairs=())
+    assert (shipped.without, alone.without) == ((), ("all",))
+    assert EvaluateSettings(repairs=("other_words", "other_plans")).without == tuple(
+        name for name in REPAIRS if name not in ("other_words", "other_plans")
+    )
+    changed = Recipe(evaluate=shipped).without_repairs(["joined_names"])
+    assert changed.evaluate is not None and changed.evaluate.without == ("joined_names",)
+    with pytest.raises(InvalidRecipe, match="evaluates nothing"):
+        Recipe(sft=SftSettings()).without_repairs(["all"])
+
+
+def test_an_evaluation_leaves_repairs_out_of_readers_alone(tmp_path):
+    settings = EvaluateSettings(orchestrators=("smollm2-reader", "starter-grpo", "fan_out"), repairs=("substitutes",))
+    names = choose_orchestrators(settings, ModelSettings(), JobFolder(tmp_path / "job"))
+    assert names == [str(OrchestratorName("smollm2-reader", options=TurnOptions(without=settings.without))), *names[1:]]
+    assert names[1:] == ["starter-grpo", "fan_out"]
 
 
 def test_all_problems_are_told_at_once():

@@ -70,6 +70,7 @@ def test_one_query_headless_prints_its_trace(tmp_path):
         (("run", "Who are you?", "--orchestrator", "oracle"), "oracle"),
         (("run", QUERY, "--orchestrator", "nope"), "nope"),
         (("run", QUERY, "--pool", "nope"), "nope"),
+        (("run", QUERY, "--orchestrator", "smollm2-reader", "--without", "spelling"), "no repair 'spelling'"),
     ],
 )
 def test_a_query_that_cannot_run_is_one_line(tmp_path, arguments, said):
