@@ -8,8 +8,8 @@ and once without each repair that acted in it (`Turn.repairs`). Where a repair d
 same one: models are greedy, and other plans are drawn by the query. So differences are paired, task by task.
 `gain`: the share that is right as shipped less the share that is right without, with a 95 % interval, bootstrapped over
 tasks. `acted`: the tasks whose episode it changed. Episodes are kept as they are done: a run that was cut off goes on
-where it stopped, and rows hold the tasks that are whole. The cell `pools` is fresh, blind and projects together: what
-people asked of pools that no training had.
+where it stopped, and there is a row only where all tasks of a cell are done. The cell `pools` is fresh, blind and
+projects together: what people asked of pools that no training had.
 """
 
 from __future__ import annotations
@@ -126,9 +126,11 @@ def read_results(cell: str, indices: Sequence[int], without: str, outcomes: Sequ
 
 
 def build_rows(counts: dict[str, int], results: Results) -> Iterable[dict[str, Any]]:
-    """A row for each cell and repair, and for the pools of people together."""
+    """A row for each cell and repair, and for the pools of people together. None where a task is missing: those that
+    are there first are the ones in which the repair did not act."""
     groups = {cell: [cell] for cell in counts}
-    groups["pools"] = [cell for cell in POOLS if cell in counts]
+    if counts.keys() >= set(POOLS):
+        groups["pools"] = list(POOLS)
     for group, cells in groups.items():
         for without in (ALL, *REPAIRS):
             pairs = [
@@ -137,7 +139,7 @@ def build_rows(counts: dict[str, int], results: Results) -> Iterable[dict[str, A
                 for index in range(counts[cell])
                 if (shipped := results.get(cell, index, AS_SHIPPED)) and (other := results.get(cell, index, without))
             ]
-            if pairs:
+            if pairs and len(pairs) == sum(counts[cell] for cell in cells):
                 yield build_row(group, without, pairs)
 
 
