@@ -172,9 +172,9 @@ class SchemaSize:
             if isinstance(reference, str):
                 yield from self._resolve(reference)
         for word in _BESIDE:
-            yield from _listed(node.get(word))
+            yield from _list_schemas(node.get(word))
         for word in _BESIDE_MAPS:
-            yield from _named(node.get(word))
+            yield from _list_named_schemas(node.get(word))
 
     def _resolve(self, reference: str) -> Iterator[Any]:
         """List what a reference may lead to: where a schema holds others with an `$id`, each that has such a part."""
@@ -253,20 +253,20 @@ def _keys(value: Any) -> list[Any]:
     return list(value) if isinstance(value, Mapping) else []
 
 
-def _listed(value: Any) -> list[Any]:
+def _list_schemas(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value] if isinstance(value, Mapping) else []
 
 
-def _named(value: Any) -> list[Any]:
+def _list_named_schemas(value: Any) -> list[Any]:
     return [item for item in value.values() if isinstance(item, Mapping)] if isinstance(value, Mapping) else []
 
 
 def _list_within(node: Mapping[str, Any]) -> Iterator[Any]:
     """List the schemas that the items of a value are checked against."""
     for word in _WITHIN_MAPS:
-        yield from _named(node.get(word))
+        yield from _list_named_schemas(node.get(word))
     for word in _WITHIN:
-        yield from _listed(node.get(word))
+        yield from _list_schemas(node.get(word))
 
 
 def _pair_within(node: Mapping[str, Any], value: Any, limit: int) -> Iterator[tuple[Any, Any]]:
@@ -275,6 +275,9 @@ def _pair_within(node: Mapping[str, Any], value: Any, limit: int) -> Iterator[tu
     if isinstance(value, Mapping) and isinstance(properties, Mapping):
         yield from ((properties[name], value[name]) for name in list(value)[:limit] if name in properties)
     items = list(value.values() if isinstance(value, Mapping) else value)[:limit]
-    others = [*_named(node.get("patternProperties")), *(rule for word in _WITHIN for rule in _listed(node.get(word)))]
+    others = [
+        *_list_named_schemas(node.get("patternProperties")),
+        *(rule for word in _WITHIN for rule in _list_schemas(node.get(word))),
+    ]
     for rule in others:
         yield from ((rule, item) for item in items)

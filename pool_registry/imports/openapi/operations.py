@@ -197,10 +197,10 @@ class _Reading:
         required = body.get("required") is True
         config = {"body": written, **({"media_type": media_type} if media_type else {})}
         properties = schema.get("properties") if isinstance(schema, dict) else None
-        known = properties if isinstance(properties, dict) else {}
-        styles = read_field_styles(media.get("encoding"), known) if written == "form" else {}
-        if _is_spreadable(schema) and not known.keys() & self._properties.keys() and written != "text":
-            for name, rule in known.items():
+        rules = properties if isinstance(properties, dict) else {}
+        styles = read_field_styles(media.get("encoding"), rules) if written == "form" else {}
+        if _is_spreadable(schema) and not rules.keys() & self._properties.keys() and written != "text":
+            for name, rule in rules.items():
                 self._properties[name] = rule
                 if required and name in schema.get("required", []):
                     self._required.append(name)
