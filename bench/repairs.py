@@ -1,15 +1,17 @@
 """What each repair of a reader's turns brings, and what the model does alone.
 
     python bench/repairs.py [CHECKPOINT] [--cells fresh blind projects plain everyday worlds] [--tasks 100]
-                            [--minutes 60] [--kept build/repairs.jsonl] [--out bench/results/repairs.json]
+                            [--minutes 60] [--share 1/1] [--kept build/repairs.jsonl]
+                            [--out bench/results/repairs.json]
 
 Every task of a cell (bench/generalization.py; `everyday`: at odd places) runs once as shipped, once without any repair,
 and once without each repair that acted in it (`Turn.repairs`). Where a repair did not act the episode without it is the
 same one: models are greedy, and other plans are drawn by the query. So differences are paired, task by task.
 `gain`: the share that is right as shipped less the share that is right without, with a 95 % interval, bootstrapped over
 tasks. `acted`: the tasks whose episode it changed. Episodes are kept as they are done: a run that was cut off goes on
-where it stopped, and there is a row only where all tasks of a cell are done. The cell `pools` is fresh, blind and
-projects together: what people asked of pools that no training had.
+where it stopped, and there is a row only where all tasks of a cell are done. Several processes share the work as
+`--share 1/4`, `2/4` ...: each runs every fourth task, and all keep their episodes in one file. The cell `pools` is
+fresh, blind and projects together: what people asked of pools that no training had.
 """
 
 from __future__ import annotations
@@ -65,6 +67,7 @@ class Results:
                 self._keep(result)
                 row = {name: getattr(result, name) for name in Result.__slots__}
                 lines.write(json.dumps(row) + "\n")
+                lines.flush()  # a line at a time: other processes write here, too
 
     def get(self, cell: str, index: int, without: str) -> Result | None:
         """The episode of a task without a repair: that as shipped where the repair did not act in it."""
@@ -84,6 +87,9 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=100, help="of each cell")
     parser.add_argument("--minutes", type=float, default=60, help="no batch of episodes starts after so many")
     parser.add_argument("--concurrency", type=int, default=16)
+    parser.add_argument(
+        "--share", type=read_share, default=(1, 1), metavar="I/N", help="run every N-th task, from the I-th on"
+    )
     parser.add_argument("--kept", type=Path, default=Path("build/repairs.jsonl"))
     parser.add_argument("--out", type=Path)
     parser.set_defaults(show=0, unbound=False)  # of bench/generalization.py
@@ -99,6 +105,13 @@ def main() -> None:
         options.out.write_text(json.dumps({"checkpoint": options.checkpoint, "rows": rows}, indent=1) + "\n")
 
 
+def read_share(text: str) -> tuple[int, int]:
+    place, count = map(int, text.split("/"))
+    if not 1 <= place <= count:
+        raise argparse.ArgumentTypeError("write 1/4, 2/4, 3/4 or 4/4 for four processes")
+    return place, count
+
+
 def draw_tasks(cell: str, count: int) -> list[Task]:
     return CELLS[cell](2 * count)[1::2][:count] if cell == "everyday" else CELLS[cell](count)
 
@@ -107,8 +120,9 @@ def measure_cell(
     cell: str, tasks: Sequence[Task], results: Results, options: argparse.Namespace, ends_at: float
 ) -> None:
     """Run what is missing of a cell: as shipped first, then the model alone, then without each repair."""
+    place, count = options.share
     for without in (AS_SHIPPED, ALL, *REPAIRS):
-        missing = [index for index in range(len(tasks)) if results.get(cell, index, without) is None]
+        missing = [index for index in range(place - 1, len(tasks), count) if results.get(cell, index, without) is None]
         while missing and time.monotonic() < ends_at:
             batch, missing = missing[: 2 * options.concurrency], missing[2 * options.concurrency :]
             names = (without,) if without else ()
