@@ -22,7 +22,7 @@ from orchestrator.binding.learnt_worker import LearntWorker, describe_starter
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import split_options
 from orchestrator.out_of_depth.learnt_queries import FILE as LEARNT_QUERIES
-from orchestrator.prompt import PromptStyle
+from orchestrator.prompt import PROMPT_VERSIONS, PromptStyle
 from pool_registry.actions import JsonValue
 from pool_registry.atomic_write import flush_to_disk, write_atomically
 from pool_registry.storage.data_folder import find_home
@@ -78,9 +78,9 @@ class Checkpoint(StrictModel):
     """The manifest: base model, weights, dialect, pool version, recipe and metrics, all that using it again needs.
 
     `kind` says whether the folder holds a whole model or an adapter for `base`. `prompt` is the style in which
-    queries were put to the model in training; it must be used with the same one. `hints`: of a reader, how many likely
-    workers it was shown after a query. `languages`: those of the queries that it learnt, by their English names; empty
-    where nobody has said it.
+    queries were put to the model in training; it must be used with the same one, of the same `prompt_version`.
+    `hints`: of a reader, how many likely workers it was shown after a query. `languages`: those of the queries that it
+    learnt, by their English names; empty where nobody has said it.
     """
 
     podium_checkpoint: Literal[1] = 1
@@ -92,6 +92,7 @@ class Checkpoint(StrictModel):
     step: int = 0
     dialect: str = "plan"
     prompt: PromptStyle = "full"
+    prompt_version: int = Field(default=1, ge=1)
     hints: int = Field(default=0, ge=0)
     languages: tuple[str, ...] = ()
     turn_tokens: int = Field(default=512, ge=1)
@@ -122,10 +123,23 @@ def find_checkpoint(name: str) -> tuple[Path, Checkpoint]:
 def open_checkpoint(name: str) -> tuple[Path, Checkpoint]:
     """The folder and manifest of a checkpoint whose weights are about to be used, exported or published.
 
-    Raises UnknownOrchestrator when there is none, or when its files are not those that were saved.
+    Raises UnknownOrchestrator when there is none, when its files are not those that were saved, or when it learnt
+    with a prompt of another version.
     """
     folder, _ = find_checkpoint(name)
-    return folder, verify_checkpoint(folder)
+    checkpoint = verify_checkpoint(folder)
+    _check_prompt_version(checkpoint)
+    return folder, checkpoint
+
+
+def _check_prompt_version(checkpoint: Checkpoint) -> None:
+    current = PROMPT_VERSIONS[checkpoint.prompt]
+    if checkpoint.prompt_version != current:
+        raise UnknownOrchestrator(
+            f"the checkpoint {checkpoint.name} learnt with version {checkpoint.prompt_version} of the prompt "
+            f"{checkpoint.prompt!r}, and this Podium writes version {current}: train it again with this one "
+            f"(its recipe is in {MANIFEST}), or use it with the version of Podium that trained it"
+        )
 
 
 def verify_checkpoint(folder: Path) -> Checkpoint:

@@ -30,6 +30,9 @@ NOTES = (
 # `full`: rules, pool and query. `query`: the query alone, for a model that was trained on one fixed pool. `reader`: a
 # listing of the pool and the query, then the cards of the workers that its needs were bound to (orchestrator/reader).
 PromptStyle = Literal["full", "query", "reader"]
+# What a model was shown in training it must be shown in use, to the letter: raise a style's number whenever its text
+# changes. Checkpoints keep the number (`podium.json`), and those of another one are refused, not used at half strength.
+PROMPT_VERSIONS: dict[PromptStyle, int] = {"full": 1, "query": 1, "reader": 1}
 
 
 def build_messages(

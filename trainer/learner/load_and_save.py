@@ -18,7 +18,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from orchestrator.checkpoints import Checkpoint, find_checkpoint, open_checkpoint, read_checkpoint, verify_checkpoint
+from orchestrator.checkpoints import Checkpoint, find_checkpoint, read_checkpoint, verify_checkpoint
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.adapter_folder import check_adapter
@@ -120,7 +120,11 @@ def load_learner(settings: ModelSettings, seed: int, start: Path | None = None, 
 def _find_start(settings: ModelSettings, start: Path | None) -> tuple[Path, Checkpoint] | None:
     if start is not None:
         return start, verify_checkpoint(start)
-    return open_checkpoint(settings.start) if settings.start else None
+    if not settings.start:
+        return None
+    # Not open_checkpoint: one that learnt with another version of the prompt may learn this one.
+    folder, _ = find_checkpoint(settings.start)
+    return folder, verify_checkpoint(folder)
 
 
 def trains_adapter(settings: ModelSettings) -> bool:

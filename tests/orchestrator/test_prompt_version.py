@@ -1,0 +1,69 @@
+"""Weights are used with the prompt that they learnt with, or not at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from orchestrator.checkpoints import MANIFEST, STARTERS, is_complete, open_checkpoint, starter_checkpoint
+from orchestrator.dialects import find_dialect
+from orchestrator.errors import UnknownOrchestrator
+from orchestrator.prompt import PROMPT_VERSIONS, PromptStyle, opening_messages
+from orchestrator.reader.conversation import continue_conversation, open_conversation
+from pool_registry.calls.live_pool import LivePool, open_live_pool
+from pool_registry.language_models.completion import Message
+from pool_registry.pool import Pool
+from pool_registry.starter import starter_pool
+
+QUERY = "How many miles are 5 km?"
+# The prompts of the present versions, as hashes. Where one differs raise its number in PROMPT_VERSIONS, and train what
+# ships again: a model reads another prompt worse than its own, and nobody would notice.
+HASHES = {
+    ("full", 1): "86b8b9fc1a13bccfd111d5d1feac5d45801aa0cfbdea13ae63c6071c45e61d84",
+    ("query", 1): "4fbdcb1b41dd8e50b192251aa832acfc18e15c31a5d2c7db7da6d8b1e6bbf7ad",
+    ("reader", 1): "888aaeb43d7683476f83c609f3c5eae482b35d5a0544be598803c593c4705b3d",
+}
+
+
+def small_pool() -> LivePool:
+    """Three workers whose kinds differ: one parameter, several with choices, and a request in words."""
+    workers = {worker.name: worker for worker in starter_pool().workers}
+    chosen = (
+        workers[name].model_copy(update={"description": f"Does {name}. More of it."}) for name in ("units", "calendar")
+    )
+    return open_live_pool(Pool(name="small", workers=tuple(chosen)))
+
+
+def write_prompt(style: PromptStyle) -> list[Message]:
+    pool = small_pool()
+    workers = list(pool.workers.values())
+    if style == "reader":
+        return continue_conversation(open_conversation(QUERY, workers), "- Does units", workers)
+    return opening_messages(QUERY, pool, find_dialect("plan"), style)
+
+
+@pytest.mark.parametrize("style", PROMPT_VERSIONS)
+def test_a_changed_prompt_has_another_version(style: PromptStyle):
+    messages = [[message.role, message.content] for message in write_prompt(style)]
+    digest = sha256(json.dumps(messages).encode()).hexdigest()
+    assert digest == HASHES[style, PROMPT_VERSIONS[style]], "the prompt changed: raise its version, train and ship anew"
+
+
+def test_every_checkpoint_that_ships_learnt_with_the_present_prompt():
+    names = [name for name in STARTERS if is_complete(starter_checkpoint(name))]
+    for name in names:
+        _, checkpoint = open_checkpoint(name)
+        assert checkpoint.prompt_version == PROMPT_VERSIONS[checkpoint.prompt], name
+    assert "smollm2-reader" in names
+
+
+def test_a_checkpoint_of_another_prompt_is_refused_with_what_to_do(tmp_path: Path):
+    folder = Path(shutil.copytree(starter_checkpoint("starter-sft"), tmp_path / "copy"))
+    manifest = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps(manifest | {"prompt_version": 7}))
+    with pytest.raises(UnknownOrchestrator, match=r"version 7 of the prompt .* train it again"):
+        open_checkpoint(str(folder))
