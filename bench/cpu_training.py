@@ -291,8 +291,8 @@ def dynamic_cache(layers: Any, width: int) -> Any:
 def turns() -> list[list[int]]:
     """The tokens of 64 first turns, greedily."""
     from pool_registry.language_models.completion import Message
-    from trainer.grpo.token_transcript import ChatTokens
     from trainer.learner.generator import SamplingParams
+    from trainer.learner.token_transcript import ChatTokens
     from trainer.learner.transformers_generator import TransformersGenerator
     from trainer.tasks.registry import open_source
 

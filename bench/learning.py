@@ -107,12 +107,12 @@ async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int,
     workers that a checkpoint learnt are bound to those of the pool by description."""
     from orchestrator.dialects import find_dialect
     from orchestrator.policies.model import plan_binding
-    from trainer.grpo.rollouts import EpisodeFormat, LearningPolicy
-    from trainer.grpo.token_transcript import ChatTokens
-    from trainer.grpo.token_writer import TokenWriter
     from trainer.learner.generator import SamplingParams
     from trainer.learner.load_and_save import load_learner
+    from trainer.learner.token_transcript import ChatTokens
     from trainer.learner.transformers_generator import TransformersGenerator
+    from trainer.methods.grpo.rollouts import EpisodeFormat, LearningPolicy
+    from trainer.methods.grpo.token_writer import TokenWriter
     from trainer.recipe_sections import ModelSettings
 
     folder, manifest = find_checkpoint(name)
@@ -211,13 +211,13 @@ def sample_rewards(folder: Path, trained: Path, count: int) -> list[float]:
     """The reward of one sampled episode for each of `count` validation tasks, in the way of `trained`'s recipe."""
     import torch
 
-    from trainer.grpo.rewards import load_rewards
-    from trainer.grpo.rollouts import RolloutEngine
-    from trainer.grpo.stage import make_episode_format
-    from trainer.grpo.token_transcript import ChatTokens
     from trainer.learner.generator import SamplingParams
     from trainer.learner.load_and_save import load_learner
+    from trainer.learner.token_transcript import ChatTokens
     from trainer.learner.transformers_generator import TransformersGenerator
+    from trainer.methods.grpo.rewards import load_rewards
+    from trainer.methods.grpo.rollouts import RolloutEngine
+    from trainer.methods.grpo.stage import make_episode_format
     from trainer.recipe import Recipe
 
     recipe = Recipe.model_validate(read_checkpoint(trained).recipe)

@@ -119,11 +119,11 @@ def measure(name: str) -> dict[str, Any]:
     import torch
     from trl import GRPOTrainer, SFTTrainer  # noqa: F401  before the baseline
 
-    from trainer.grpo import stage as grpo_stage  # noqa: F401
     from trainer.learner.load_and_save import configure_libraries
     from trainer.memory_fit import estimate
     from trainer.memory_fit.model_sizes import measure_model
-    from trainer.sft import stage as sft_stage  # noqa: F401
+    from trainer.methods.grpo import stage as grpo_stage  # noqa: F401
+    from trainer.methods.sft import stage as sft_stage  # noqa: F401
 
     configure_libraries(0)
     point = POINTS[name]
@@ -240,7 +240,7 @@ def run_sft(recipe: Any, folder: Path) -> Any:
 
     from trainer.learner.cpu_trainers import choose_sft_trainer
     from trainer.learner.load_and_save import load_learner
-    from trainer.sft.stage import _make_arguments
+    from trainer.methods.sft.stage import _make_arguments
 
     settings = recipe.sft
     count = settings.batch * settings.accumulation * settings.steps
@@ -259,11 +259,11 @@ def run_sft(recipe: Any, folder: Path) -> Any:
 
 def run_grpo(recipe: Any, folder: Path) -> Any:
     """What runs the steps of the GRPO stage; the episodes are one generation of every row, then filled up."""
-    from trainer.grpo.stage import _make_arguments, _make_placeholders
     from trainer.learner.cpu_trainers import choose_grpo_trainer
     from trainer.learner.generator import SamplingParams
     from trainer.learner.load_and_save import TrainingContext, load_learner
     from trainer.learner.transformers_generator import TransformersGenerator
+    from trainer.methods.grpo.stage import _make_arguments, _make_placeholders
 
     settings = recipe.grpo
     job_folder = SimpleNamespace(draft=folder / "draft")

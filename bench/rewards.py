@@ -31,9 +31,16 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import WorkerSpec
 from trainer.evaluation.trials import grade_episode
-from trainer.grpo.rewards import Sample, compute_outcome_weight, load_rewards, make_sample, score_group, sum_weighted
-from trainer.grpo.rollouts import Rollout, RolloutGroup, set_advantages
-from trainer.grpo.token_transcript import Transcript
+from trainer.learner.token_transcript import Transcript
+from trainer.methods.grpo.rewards import (
+    Sample,
+    compute_outcome_weight,
+    load_rewards,
+    make_sample,
+    score_group,
+    sum_weighted,
+)
+from trainer.methods.grpo.rollouts import Rollout, RolloutGroup, set_advantages
 from trainer.recipe import load_recipe
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import ExactText

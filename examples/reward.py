@@ -7,7 +7,7 @@ from orchestrator.policies.registry import make_orchestrator
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from trainer.evaluation.trials import run_task
-from trainer.grpo.rewards import make_sample
+from trainer.methods.grpo.rewards import make_sample
 from trainer.tasks import find_task
 
 

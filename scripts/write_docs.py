@@ -16,7 +16,7 @@ from pathlib import Path
 
 from orchestrator.policies.registry import POLICIES
 from pool_registry.kinds import KINDS
-from trainer.grpo.rewards import REWARDS
+from trainer.methods.grpo.rewards import REWARDS
 from trainer.recipe import list_presets, load_recipe
 from trainer.tasks import SUITES
 from trainer.tasks.registry import PROVIDERS

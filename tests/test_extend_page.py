@@ -25,7 +25,7 @@ from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from trainer.evaluation.trials import run_task
-from trainer.grpo.rewards import REWARDS, make_sample
+from trainer.methods.grpo.rewards import REWARDS, make_sample
 from trainer.tasks.registry import open_source
 
 async def main():

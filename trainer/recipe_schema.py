@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from trainer.grpo.rewards import REWARDS
+from trainer.methods.grpo.rewards import REWARDS
 from trainer.recipe import Recipe
 from trainer.recipe_sections import TaskSettings
 from trainer.tasks.registry import PROVIDERS, describe_sources, list_train_families

@@ -37,7 +37,7 @@ from trainer.tasks.task_conditions import apply_condition_to_tasks
 if TYPE_CHECKING:
     from trainer.evaluation.stage import TrialPlace
     from trainer.learner.load_and_save import TrainingContext
-    from trainer.sft.collect import TrajectoryPlace
+    from trainer.methods.sft.collect import TrajectoryPlace
 
 log = logging.getLogger(__name__)
 MAX_TASK_POOLS = 64  # of those that tasks bring, as a source of distractors
@@ -78,7 +78,7 @@ def train_part(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, 
         with _open_training(recipe, store, pool, job_folder) as training:
             if stage == "grpo":
                 return _train_grpo(training)
-            from trainer.sft.stage import train_sft_round
+            from trainer.methods.sft.stage import train_sft_round
 
             return train_sft_round(training, sft_round)
     finally:
@@ -107,7 +107,7 @@ def _open_training(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFold
 def _run_training_stages(training: TrainingContext, on_stage: OnStage) -> bool:
     recipe, job_folder = training.recipe, training.job_folder
     if recipe.sft is not None:
-        from trainer.sft.stage import run_sft
+        from trainer.methods.sft.stage import run_sft
 
         newest = job_folder.find_newest_checkpoint()
         if newest is None or newest[0] < recipe.sft.steps:
@@ -130,9 +130,9 @@ def _train_grpo(training: TrainingContext) -> bool:
     recipe = training.recipe
     assert recipe.grpo is not None, "the caller knows that the recipe has this stage"
     if recipe.grpo.rollouts.backend == "vllm-async":
-        from trainer.grpo.async_stage import run_async_grpo as run_grpo
+        from trainer.methods.grpo.async_stage import run_async_grpo as run_grpo
     else:
-        from trainer.grpo.stage import run_grpo
+        from trainer.methods.grpo.stage import run_grpo
     start = _find_last_checkpoint(training.job_folder, "sft") if recipe.sft else None
     return run_grpo(training, start, _count_sft_steps(recipe))
 
@@ -291,12 +291,12 @@ def measure_checkpoint(training: TrainingContext, model: Any, tokenizer: Any, co
     Returns `check/correct` (share of tasks) and `check/valid_turns` (share of turns that could be parsed), and then
     also the shares `check/seen`, `check/renamed` and `check/unseen`, of which `check/correct` is the mean.
     """
-    from trainer.grpo.rollout_metrics import compute_rollout_metrics
-    from trainer.grpo.rollouts import RolloutEngine
-    from trainer.grpo.stage import make_episode_format
-    from trainer.grpo.token_transcript import ChatTokens
     from trainer.learner.generator import SamplingParams
+    from trainer.learner.token_transcript import ChatTokens
     from trainer.learner.transformers_generator import TransformersGenerator
+    from trainer.methods.grpo.rollout_metrics import compute_rollout_metrics
+    from trainer.methods.grpo.rollouts import RolloutEngine
+    from trainer.methods.grpo.stage import make_episode_format
 
     recipe = training.recipe
     rounds = recipe.grpo.rollouts.max_rounds if recipe.grpo else 2

@@ -63,10 +63,10 @@ from orchestrator.engine.gc_settings import expect_many_episodes
 from orchestrator.traces.store import Store, open_store
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.storage.data_folder import find_home
-from trainer.grpo.rewards import load_rewards
-from trainer.grpo.rollouts import EpisodeFormat, RolloutEngine
 from trainer.learner.generator import GeneratedTokens, SamplingParams
 from trainer.learner.transformers_generator import TransformersGenerator
+from trainer.methods.grpo.rewards import load_rewards
+from trainer.methods.grpo.rollouts import EpisodeFormat, RolloutEngine
 from trainer.recipe_sections import RewardSettings
 from trainer.tasks.task import Task
 

@@ -23,7 +23,7 @@ from pool_registry.kinds import add_kind
 from pool_registry.language_models.model_files import pick_device
 from pool_registry.pool import Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
-from trainer.grpo.token_transcript import ChatTokens
+from trainer.learner.token_transcript import ChatTokens
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import ExactText
 

@@ -17,9 +17,9 @@ from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import Worker
-from trainer.grpo.rewards import REWARDS
 from trainer.jobs.gpus import list_gpus, see_only
 from trainer.memory_fit.gpu_state import describe_other_programs, find_gpu_problem
+from trainer.methods.grpo.rewards import REWARDS
 from trainer.tasks.registry import PROVIDERS
 
 PACKAGES = ("gradio", "torch", "transformers", "trl", "peft", "networkx", "sqlmodel", "huggingface-hub")

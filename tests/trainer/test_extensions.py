@@ -204,7 +204,7 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.registry import make_orchestrator
-from trainer.grpo.rewards import load_rewards, make_sample, score_group
+from trainer.methods.grpo.rewards import load_rewards, make_sample, score_group
 from trainer.recipe_sections import RewardSettings
 from trainer.tasks.registry import open_source
 
@@ -254,7 +254,7 @@ for name in {list(sentences)}:
 @pytest.mark.slow
 def test_bad_entry_points_leave_the_others_as_they_are(site):
     code = """
-from trainer.grpo.rewards import REWARDS, accuracy_reward, explain_missing_reward
+from trainer.methods.grpo.rewards import REWARDS, accuracy_reward, explain_missing_reward
 from trainer.tasks.registry import PROVIDERS, SUITES, open_source
 assert REWARDS["accuracy"].function is accuracy_reward
 assert type(SUITES["ledger"]).__name__ == "Joined" and PROVIDERS["file"].argument == ":PATH.jsonl"

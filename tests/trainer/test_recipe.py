@@ -15,8 +15,8 @@ from orchestrator.checkpoints import Checkpoint
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions
 from orchestrator.repairs.table import REPAIRS
 from trainer.errors import InvalidRecipe
-from trainer.grpo.phases import find_phase, list_phases
 from trainer.jobs.job_folder import JobFolder
+from trainer.methods.grpo.phases import find_phase, list_phases
 from trainer.recipe import MAX_RECIPE_BYTES, Recipe, dump_recipe, list_presets, load_recipe, parse_recipe
 from trainer.recipe_sections import (
     CurriculumSettings,

@@ -29,8 +29,8 @@ from trainer.job_process import explain_job_failure, run_job
 from trainer.jobs.job_folder import read_lines
 from trainer.jobs.outcome import describe_outcome
 from trainer.jobs.queue import JobStore
+from trainer.methods.sft.demonstrations import load_demonstrations
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
-from trainer.sft.demonstrations import load_demonstrations
 from trainer.tasks import find_task
 
 ROOT = Path(__file__).parents[2]

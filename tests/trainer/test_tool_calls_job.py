@@ -19,11 +19,11 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
-from trainer.grpo.rollouts import Rollout, RolloutGroup
 from trainer.job_process import run_job
 from trainer.jobs.job_folder import read_lines
 from trainer.jobs.queue import JobStore
 from trainer.learner.generator import GeneratedTokens
+from trainer.methods.grpo.rollouts import Rollout, RolloutGroup
 from trainer.recipe import Recipe
 
 pytestmark = pytest.mark.slow
@@ -129,7 +129,7 @@ def write_recipe(base: Path, tasks: Path) -> Recipe:
 
 
 def test_a_job_learns_from_calls_that_its_template_writes(base, store, tmp_path, monkeypatch):
-    from trainer.grpo import stage
+    from trainer.methods.grpo import stage
 
     batches: list[list[RolloutGroup]] = []
 

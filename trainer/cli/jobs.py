@@ -234,7 +234,7 @@ def demonstrations(
 ) -> None:
     """Export what a job's SFT learnt from."""
     from trainer.errors import JobRefused
-    from trainer.sft.demonstrations import load_demonstrations, save_demonstrations
+    from trainer.methods.sft.demonstrations import load_demonstrations, save_demonstrations
 
     with open_jobs(home) as (_, jobs):
         file = jobs.folder(jobs.get(job).id).demonstrations

@@ -102,7 +102,7 @@ def add(
 ) -> None:
     """Add tasks of your own to a pool's. `tasks make` never overwrites them."""
     from trainer.errors import UnusableTasks
-    from trainer.sft.episode_task import Judgement, keep_run
+    from trainer.methods.sft.episode_task import Judgement, keep_run
     from trainer.tasks.practice.pasted_lines import read_tasks, require_tasks
     from trainer.tasks.practice.text_files import read_text_file
 

@@ -32,8 +32,8 @@ from trainer.errors import TrainingFailed
 from trainer.evaluation.stage import EvaluationCell
 from trainer.evaluation.trials import Trial
 from trainer.job_place import JobPlace
+from trainer.methods.sft.collect import Trajectory
 from trainer.results.rows import ResultRow
-from trainer.sft.collect import Trajectory
 
 log = logging.getLogger(__name__)
 SLICE = 0.01  # of a CPU: an actor whose node is lost must find room on another one

@@ -18,8 +18,8 @@ from pool_registry.strict_model import StrictModel
 from trainer.evaluation.frozen_past import FrozenPast
 from trainer.evaluation.stage import EvaluationCell
 from trainer.evaluation.trials import LocalTrials, Trial
+from trainer.methods.sft.collect import Trajectory, run_trajectory
 from trainer.results.rows import ResultRow
-from trainer.sft.collect import Trajectory, run_trajectory
 from trainer.tasks.task_pools import TaskPools
 
 

@@ -22,10 +22,10 @@ from studio.pages.train.machine_load import read_machine_load
 from studio.pages.train.progress import compute_job_progress, isoformat, seconds_since
 from studio.pages.train.schema import JobCheckpoint, JobEvaluation, JobLine, JobPhase, JobView, OutcomeSentence
 from trainer.errors import TrainerError
-from trainer.grpo.phases import list_phases
 from trainer.jobs.job_folder import BEST_METRIC, JobFolder, read_lines
 from trainer.jobs.outcome import describe_outcome
 from trainer.jobs.queue import JobRow, JobStore
+from trainer.methods.grpo.phases import list_phases
 from trainer.recipe import Recipe
 
 LOG_CHARS = 20_000

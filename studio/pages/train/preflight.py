@@ -22,10 +22,10 @@ from pool_registry.starter import starter_pool
 from trainer.cluster.connection import check_address
 from trainer.cluster.preflight import find_cluster_problems, list_clusters
 from trainer.errors import TrainerError, TrainingFailed
-from trainer.grpo.rewards import explain_missing_reward
 from trainer.jobs.gpus import list_gpus
 from trainer.learner.vllm_server import INSTALL_VLLM, is_installed
 from trainer.memory_fit.gpu_state import GpuProblem, find_gpu_problem
+from trainer.methods.grpo.rewards import explain_missing_reward
 from trainer.recipe import Recipe
 from trainer.tasks.practice.stored import SOURCE, find_practice_file
 from trainer.tasks.registry import open_source

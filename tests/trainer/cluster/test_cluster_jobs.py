@@ -31,13 +31,13 @@ from trainer.errors import TrainingFailed
 from trainer.evaluation.side_by_side import compare_jobs
 from trainer.job_place import parse_place
 from trainer.job_process import run_job
+from trainer.methods.sft.collect import DemonstrationCollector
+from trainer.methods.sft.demonstrations import Demonstration
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
 from trainer.recipe_sections import DemonstrationSettings, ModelSettings
 from trainer.results.rows import ResultRow, read_results
 from trainer.results.tables import build_tables
 from trainer.run_recipe import open_teacher
-from trainer.sft.collect import DemonstrationCollector
-from trainer.sft.demonstrations import Demonstration
 from trainer.tasks.registry import open_source
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.serve import serve
-from trainer.grpo.token_transcript import ChatTokens
+from trainer.learner.token_transcript import ChatTokens
 
 LOG_P = -0.5
 LORA = {"lora_config": {"max_loras": 8, "max_lora_rank": 16}, "parallel_config": {"data_parallel_size": 1}}

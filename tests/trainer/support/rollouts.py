@@ -14,13 +14,13 @@ from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.errors import WorkerFault
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
-from trainer.grpo.rewards import load_rewards
-from trainer.grpo.rollouts import (
+from trainer.learner.generator import GeneratedTokens
+from trainer.learner.token_transcript import ChatTokens
+from trainer.methods.grpo.rewards import load_rewards
+from trainer.methods.grpo.rollouts import (
     EpisodeFormat,
     RolloutEngine,
 )
-from trainer.grpo.token_transcript import ChatTokens
-from trainer.learner.generator import GeneratedTokens
 from trainer.recipe_sections import RewardSettings
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import ExactText

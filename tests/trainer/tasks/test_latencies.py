@@ -17,7 +17,7 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.pool import Limits, Pool, check_pool
 from tests.trainer.tasks.test_vary_pool import OFF, STARTER, a_task, run_plan
-from trainer.grpo.rewards import compute_drawn_wait, efficiency_reward, make_sample
+from trainer.methods.grpo.rewards import compute_drawn_wait, efficiency_reward, make_sample
 from trainer.tasks.pool_conditions import compute_delay_s, delay_worker, list_tools, unwrap_worker, wrap_flaky
 from trainer.tasks.pool_settings import PoolSettings
 from trainer.tasks.task import Task

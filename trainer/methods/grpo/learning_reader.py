@@ -1,0 +1,76 @@
+"""The learning model as a reader: the policy that serves readers, with every token of its conversation kept.
+
+It plans as in use: the same prompts, grammars and bindings. An episode is one sequence: listing and query, needs,
+cards, arguments; needs and arguments are learnt, cards are context. A model that refuses a card is shown another one in
+its place and not behind it, so that its first arguments are no part of the conversation that goes on: only the last
+cards and arguments are kept, and no token is learnt with another context than it was sampled with. So it is with needs
+that are written anew: which operation a sum is, or what a refused query needs. Where a step fails, code tries another
+worker: that adds no tokens. Other plans are not drawn, and no worker is put in: what is learnt is the model's own plan.
+"""
+
+from __future__ import annotations
+
+from orchestrator.engine.episode import Episode
+from orchestrator.plan import Turn
+from orchestrator.policies.reader import ReaderPolicy
+from pool_registry.actions import Usage
+from pool_registry.calls.live_pool import LivePool
+from pool_registry.language_models.completion import Completion, Draw, Grammar, Message
+from trainer.learner.token_transcript import ChatTokens
+from trainer.methods.grpo.token_writer import TokenWriter
+
+# The others would have the model write what is no part of its one sequence of tokens.
+REPAIRS_IN_TRAINING = frozenset(
+    {"doubted_refusals", "named_operations", "copied_examples", "repeated_outputs", "substitutes"}
+)
+
+
+class LearningReader:
+    """The orchestrator of one episode."""
+
+    def __init__(self, name: str, pool: LivePool, writer: TokenWriter, chat: ChatTokens, hints: int = 0) -> None:
+        self.name = name
+        self.writer = writer
+        self._chat = chat
+        self._reader = ReaderPolicy(name, pool, self._write, repairs=REPAIRS_IN_TRAINING, hints=hints, other_plans=0)
+        self._needs_end: int | None = None  # where the needs end in the completion, once they are written
+
+    async def turn(self, episode: Episode) -> Turn:
+        """Raises TrainingFailed when the backend does; the episode then ends as orchestrator_failed."""
+        try:
+            return await self._reader.turn(episode)
+        except _NoRoom as error:
+            return Turn(error=str(error), failed=True)
+
+    async def _write(self, messages: list[Message], grammar: Grammar | None, _draw: Draw | None) -> Completion:
+        """Write under the grammar of use; the trainer computes log-probabilities under it, too."""
+        transcript = self.writer.transcript
+        needs = next((message.content for message in messages if message.role == "assistant"), None)
+        if needs is None:
+            return await self._write_needs(messages, grammar)
+        self.writer.go_back(self._needs_end or 0)
+        self.writer.settle(needs)
+        self._needs_end = len(transcript.completion)
+        self.writer.read(messages[-1].content)
+        context = self._measure_context()
+        ids = await self.writer.write(grammar)
+        return Completion(self._chat.decode(ids), Usage(context, len(ids)))
+
+    async def _write_needs(self, opening: list[Message], grammar: Grammar | None) -> Completion:
+        transcript = self.writer.transcript
+        is_first = self._needs_end is None
+        transcript.prompt = self._chat.encode_prompt(opening)
+        context = self._measure_context() if is_first else len(transcript.prompt)
+        ids = await (self.writer.write(grammar) if is_first else self.writer.write_again(grammar))
+        self._needs_end = len(transcript.completion)
+        return Completion(self._chat.decode(ids), Usage(context, len(ids)))
+
+    def _measure_context(self) -> int:
+        context = len(self.writer.transcript.ids)
+        if self.writer.room < 1:
+            raise _NoRoom(f"the episode has {context:,} tokens; its limit is reached")
+        return context
+
+
+class _NoRoom(Exception):
+    """The cards leave no room for arguments."""

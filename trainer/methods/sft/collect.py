@@ -1,0 +1,209 @@
+"""Trajectories of a teacher on the real pool, and the ones that become demonstrations, as in ParaManager.
+
+Several per task; those with the right answer stay, one that recovered from an error is preferred, then one whose
+workers were used least so far, then the shortest; one per task is kept. Every trajectory is an ordinary trace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Protocol
+
+from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode_loop import Orchestrator, Sink
+from orchestrator.policies.registry import make_orchestrator
+from pool_registry.actions import Status
+from pool_registry.calls.live_pool import LivePool
+from pool_registry.language_models.completion import Draw
+from trainer.evaluation.trials import SAMPLING_TEMPERATURE, run_task
+from trainer.methods.sft.demonstrations import Demonstration, ReaderLesson, can_demonstrate, make_demonstration
+from trainer.methods.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
+from trainer.recipe_sections import DemonstrationSettings, ModelSettings
+from trainer.tasks.suite import make_random
+from trainer.tasks.task import Task
+from trainer.tasks.task_pools import TaskPools, VaryTask, keep_task
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """One trajectory to sample. `draw` says how a model writes it; None is as the model is configured."""
+
+    task: Task
+    teacher: str
+    fault: Fault | None = None
+    draw: Draw | None = None
+
+
+class TrajectoryPlace(Protocol):
+    """Where trajectories are sampled. `nodes` machines share them."""
+
+    @property
+    def nodes(self) -> int: ...
+
+    async def sample(self, trajectory: Trajectory) -> Episode:
+        """Sample a trajectory and return its graded episode. Its trace is recorded."""
+
+    async def close(self) -> None:
+        """Release what sampling needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTeacher:
+    """Samples trajectories in this process."""
+
+    pools: TaskPools
+    sink: Sink
+    nodes: int = 1
+
+    async def sample(self, trajectory: Trajectory) -> Episode:
+        return await run_trajectory(trajectory, self.pools, self.sink)
+
+    async def close(self) -> None:
+        await self.pools.close()
+
+
+async def run_trajectory(trajectory: Trajectory, pools: TaskPools, sink: Sink) -> Episode:
+    """Sample a trajectory on its task's pool and grade it. Raises InvalidPool and UnknownOrchestrator."""
+    async with pools.open(trajectory.task) as pool:
+        fault = trajectory.fault
+        teacher = _make_teacher(trajectory, pool)
+        failing = FaultyPool(pool, fault) if fault is not None else pool
+        return await run_task(trajectory.task, teacher, failing, sink, grader=pools.home)
+
+
+def _make_teacher(trajectory: Trajectory, pool: LivePool) -> Orchestrator:
+    task = trajectory.task
+    if trajectory.teacher == "oracle" and task.oracle_turn is not None:
+        return RecoveringTeacher(task.oracle_turn, trajectory.fault, list(task.workers))
+    return make_orchestrator(trajectory.teacher, pool, task.oracle_turn, trajectory.draw)
+
+
+class DemonstrationCollector:
+    """Samples trajectories of a teacher and keeps one per task. `place` says where they are sampled; without it, in
+    this process."""
+
+    def __init__(
+        self,
+        settings: DemonstrationSettings,
+        model: ModelSettings,
+        pool: LivePool,
+        sink: Sink,
+        seed: int,
+        rounds: int | None = None,
+        vary: VaryTask = keep_task,
+        place: TrajectoryPlace | None = None,
+    ) -> None:
+        self._settings = settings
+        self._model = model
+        self._lesson = ReaderLesson(model.count_hints(), settings.listed_needs)
+        self._pools = TaskPools(pool, sink, vary)
+        self._place = place or LocalTeacher(self._pools, sink)
+        self._seed = seed
+        self._random = Random(seed)  # noqa: S311
+        self._rounds = rounds or pool.pool.limits.max_rounds
+        self._used: Counter[str] = Counter()
+        self.tried = 0
+        self.correct = 0
+        self.recovered = 0
+
+    async def collect(
+        self, tasks: Sequence[Task], progress: Progress = lambda _done, _total: None
+    ) -> list[Demonstration]:
+        """One demonstration for every task that the teacher solved at least once, in the tasks' order.
+
+        Every task runs on its own pool, where it has one.
+        """
+        slots = asyncio.Semaphore(self._settings.concurrency * self._place.nodes)
+        plans = [[self._draw_fault(task) for _ in range(self._settings.samples)] for task in tasks]
+        kept: list[Demonstration | None] = [None] * len(tasks)
+        done = 0
+
+        async def collect_one(index: int) -> None:
+            nonlocal done
+            async with slots:
+                task = self._pools.vary(tasks[index])
+                faults = [_move_fault(fault, tasks[index], task) for fault in plans[index]]
+                async with self._pools.open(task) as pool:
+                    episodes = [await self._sample(task, *drawn) for drawn in enumerate(faults)]
+            kept[index] = self._keep(episodes, pool)
+            done += 1
+            progress(done, len(tasks))
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for index in range(len(tasks)):
+                    group.create_task(collect_one(index))
+        finally:
+            await self._place.close()
+            await self._pools.close()
+        return [demonstration for demonstration in kept if demonstration is not None]
+
+    def _draw_fault(self, task: Task) -> Fault | None:
+        if self._random.random() >= self._settings.faults:
+            return None
+        pool = task.pool or self._pools.home.pool
+        named = task.workers if task.oracle_turn is not None else tuple(spec.name for spec in pool.enabled)
+        if not named:
+            return None  # the right answer is a refusal: no step that could fail
+        worker = self._random.choice(named)
+        kinds = [Fault(worker, Status.TIMEOUT), Fault(worker, Status.EXEC_ERR)]
+        if self._settings.teacher == "oracle":
+            kinds += [Fault(worker, slip="bad_arguments"), Fault(worker, slip="wrong_worker")]
+        return self._random.choice(kinds)
+
+    async def _sample(self, task: Task, number: int, fault: Fault | None) -> Episode:
+        self.tried += 1
+        trajectory = Trajectory(task, self._settings.teacher, fault, self._draw_of(task, number))
+        return await self._place.sample(trajectory)
+
+    def _draw_of(self, task: Task, number: int) -> Draw | None:
+        """How a model writes one of several trajectories; a single one is written as the model is configured."""
+        if self._settings.samples == 1:
+            return None
+        return Draw(SAMPLING_TEMPERATURE, make_random(f"teacher/{self._seed}/{task.query}/{number}").randrange(2**31))
+
+    def _keep(self, episodes: Sequence[Episode], pool: LivePool) -> Demonstration | None:
+        """ParaManager's filter: correct, then recovered, then seldom-used workers, then short. A reader does not write
+        recoveries: for it a trajectory that needed none goes first."""
+        style = self._model.prompt
+        correct = [episode for episode in episodes if episode.graded is not None and episode.graded.correct]
+        self.correct += bool(correct)
+        usable = [episode for episode in correct if can_demonstrate(episode, pool, style)]
+        if not usable:
+            return None
+        best = min(
+            usable,
+            key=lambda one: (has_recovered(one) == (style == "reader"), self._familiarity(one), len(one.steps)),
+        )
+        self.recovered += has_recovered(best)
+        self._used.update(run.step.worker for run in best.steps.values())
+        row = make_demonstration(best, pool, self._model.dialect, style, self._rounds, "teacher", self._lesson)
+        ends_with_needs = make_random(f"needs alone/{self._seed}/{best.query}").random() < self._settings.needs_alone
+        return row.first_turn() if style == "reader" and ends_with_needs else row
+
+    def _familiarity(self, episode: Episode) -> float:
+        """How often its workers were used so far, on average."""
+        workers = {run.step.worker for run in episode.steps.values()}
+        return sum(self._used[name] for name in workers) / max(1, len(workers))
+
+
+def _move_fault(fault: Fault | None, task: Task, varied: Task) -> Fault | None:
+    """The fault at the same step of the varied task's plan, where its worker may have another name."""
+    if fault is None or varied.pool is task.pool:
+        return fault
+    if task.oracle_turn is None or varied.oracle_turn is None:
+        return None  # without a plan nothing says which worker took the place of the one that was to fail
+    steps = zip(task.oracle_turn.steps, varied.oracle_turn.steps, strict=True)
+    return next((replace(fault, worker=new.worker) for old, new in steps if old.worker == fault.worker), None)
+
+
+def has_recovered(episode: Episode) -> bool:
+    """Whether a call failed and the episode still reached an answer."""
+    failed = any(not observation.ok for observation in episode.observations().values())
+    return failed and episode.ended is not None and episode.ended.outcome == "answered"

@@ -1,0 +1,132 @@
+"""A recorded run, or a what-if of one, as a task: its query, the right answer, and the plan where that led to it.
+
+Nothing becomes a task because it was answered. Either the verifier of the run's own task found the answer right, or a
+person says that it is, or types the right one; the plan of a wrong answer is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+
+from orchestrator.dialects.plan_json import PlanDialect
+from orchestrator.engine.episode import Episode
+from orchestrator.engine.events import Graded
+from orchestrator.plan import Turn
+from orchestrator.traces.store import Store
+from pool_registry.actions import JsonValue, as_text
+from pool_registry.calls.live_pool import live_pool
+from pool_registry.pool import Pool
+from trainer.errors import UnusableTasks
+from trainer.evaluation.grading import grade_answer
+from trainer.methods.sft.demonstrations import find_plan
+from trainer.tasks.practice.pasted_lines import read_answer
+from trainer.tasks.practice.stored import open_task_book
+from trainer.tasks.sources.jsonl import TaskLine, TextRule, make_task
+
+MAX_SHOWN_CHARS = 80  # of an answer in a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a person says of a run's answer: that it is right, or, as they typed it, which one is."""
+
+    is_right: bool = False
+    answer: str = ""
+
+
+NOTHING_SAID = Judgement()
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRun:
+    """The task that a run became; `is_right` where its own answer is the task's."""
+
+    line: TaskLine
+    is_right: bool
+
+
+def keep_run(store: Store, episode_id: str, pool: str, judgement: Judgement = NOTHING_SAID) -> KeptRun:
+    """Add a run to its pool's own tasks. What a person said of an answer that nothing had judged becomes its verdict,
+    and a wrong run loses its star.
+
+    Raises EpisodeNotFound, and UnusableTasks where nobody vouches for the answer, or the task is there already.
+    """
+    episode = store.traces.episode(episode_id)
+    kept = make_task_of_run(episode, store.pools.latest(pool).pool, judgement)
+    if episode.graded is None and episode.ended is not None:
+        store.traces.append(episode_id, Graded(kept.is_right, as_text(kept.line.answer), episode.ended.at))
+        store.traces.flush()
+    if not kept.is_right:
+        store.traces.star(episode_id, False)  # a starred run is imitated
+    open_task_book(pool).add([kept.line])
+    return kept
+
+
+def make_task_of_run(episode: Episode, pool: Pool, judgement: Judgement = NOTHING_SAID) -> KeptRun:
+    """The task that a run becomes. Raises UnusableTasks where nobody vouches for its answer, where the answer that a
+    person typed cannot be one, and where no plan on this pool led to a right one."""
+    typed = judgement.answer.strip()
+    if typed:
+        line = _write_line(episode.query, read_typed_answer(typed))
+        is_right = asyncio.run(_accepts(line, episode.answer, pool))
+    else:
+        _check_vouched(episode, judgement)
+        line, is_right = _write_line(episode.query, episode.answer), True
+    if not is_right:
+        return KeptRun(line, is_right)
+    plan = asyncio.run(_find_plan(episode, pool))
+    if plan is None and not typed:
+        raise UnusableTasks(
+            f"the run {episode.id} has no plan on the pool {pool.name} that led to its answer: correct a step of it "
+            "(What if), or write the plan by hand"
+        )
+    written = json.loads(PlanDialect().format(Turn(plan.steps, plan.answer), ())) if plan else None
+    return KeptRun(line.model_copy(update={"plan": written}), is_right)
+
+
+def read_typed_answer(text: str) -> JsonValue:
+    """An answer as a person types it: a list or an object as JSON, a number where it is one, else the text."""
+    if text.startswith(("[", "{")):
+        try:
+            value: JsonValue = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise UnusableTasks(f"answer: this begins like JSON and is none ({error}); correct it") from error
+        return value
+    return read_answer(text)
+
+
+def _check_vouched(episode: Episode, judgement: Judgement) -> None:
+    """Raise UnusableTasks unless a verifier or a person has found the answer right."""
+    if episode.answer is None:
+        raise UnusableTasks(f"the run {episode.id} has no answer: say which one is right, or it is no task")
+    if judgement.is_right or (episode.graded is not None and episode.graded.correct):
+        return
+    answer = as_text(episode.answer)
+    shown = answer if len(answer) <= MAX_SHOWN_CHARS else f"{answer[:MAX_SHOWN_CHARS]}..."
+    wrong = f"its task expects {episode.graded.expected}" if episode.graded else "nothing has verified it"
+    raise UnusableTasks(f"is {shown} right? {wrong}; say that it is, or which answer is right")
+
+
+def _write_line(query: str, answer: JsonValue) -> TaskLine:
+    """A task to learn from. A list is right in any order; an object is compared as text."""
+    rule = TextRule(kind="set") if isinstance(answer, list) else None
+    line = TaskLine(
+        query=query, answer=as_text(answer) if isinstance(answer, dict) else answer, verifier=rule, split="train"
+    )
+    try:
+        make_task(line, "own", 0)
+    except ValueError as error:
+        raise UnusableTasks(str(error)) from error
+    return line
+
+
+async def _accepts(line: TaskLine, answer: JsonValue, pool: Pool) -> bool:
+    async with live_pool(pool) as live:
+        return (await grade_answer(make_task(line, "own", 0), answer, live)).correct
+
+
+async def _find_plan(episode: Episode, pool: Pool) -> Turn | None:
+    async with live_pool(pool) as live:
+        return find_plan(episode, live)
