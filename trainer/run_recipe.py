@@ -35,9 +35,9 @@ from trainer.tasks.task import Task
 from trainer.tasks.task_conditions import apply_condition_to_tasks
 
 if TYPE_CHECKING:
+    from trainer.demonstrations.collect import TrajectoryPlace
     from trainer.evaluation.stage import TrialPlace
     from trainer.learner.load_and_save import TrainingContext
-    from trainer.methods.sft.collect import TrajectoryPlace
 
 log = logging.getLogger(__name__)
 MAX_TASK_POOLS = 64  # of those that tasks bring, as a source of distractors

@@ -15,8 +15,8 @@ from typing import Any
 from orchestrator.dialects.plan_json import PlanDialect
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import starter_pool
-from trainer.methods.sft.demonstrations import Demonstration, DemonstrationMessage
-from trainer.methods.sft.renamed_copies import make_name, make_variants
+from trainer.demonstrations.renamed_copies import make_name, make_variants
+from trainer.demonstrations.transcripts import Demonstration, DemonstrationMessage
 from trainer.tasks.task import Task
 
 VOCABULARY = 3072

@@ -24,12 +24,12 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
 from tests.trainer.support.waiting import until
+from trainer.demonstrations.transcripts import load_demonstrations
 from trainer.errors import TrainerError, TrainingFailed
 from trainer.job_process import explain_job_failure, run_job
 from trainer.jobs.job_folder import read_lines
 from trainer.jobs.outcome import describe_outcome
 from trainer.jobs.queue import JobStore
-from trainer.methods.sft.demonstrations import load_demonstrations
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
 from trainer.tasks import find_task
 

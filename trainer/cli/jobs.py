@@ -233,8 +233,8 @@ def demonstrations(
     home: HomeOption = None,
 ) -> None:
     """Export what a job's SFT learnt from."""
+    from trainer.demonstrations.transcripts import load_demonstrations, save_demonstrations
     from trainer.errors import JobRefused
-    from trainer.methods.sft.demonstrations import load_demonstrations, save_demonstrations
 
     with open_jobs(home) as (_, jobs):
         file = jobs.folder(jobs.get(job).id).demonstrations

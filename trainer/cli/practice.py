@@ -101,8 +101,8 @@ def add(
     home: HomeOption = None,
 ) -> None:
     """Add tasks of your own to a pool's. `tasks make` never overwrites them."""
+    from trainer.demonstrations.episode_task import Judgement, keep_run
     from trainer.errors import UnusableTasks
-    from trainer.methods.sft.episode_task import Judgement, keep_run
     from trainer.tasks.practice.pasted_lines import read_tasks, require_tasks
     from trainer.tasks.practice.text_files import read_text_file
 

@@ -28,11 +28,11 @@ from trainer.cluster.connection import CODE, connect, import_ray, list_nodes
 from trainer.cluster.placement import Placement, place_actors
 from trainer.cluster.preflight import check_nodes
 from trainer.cluster.work import CellSetup, TeacherSetup, WorkOutcome, WorkplaceSetup
+from trainer.demonstrations.collect import Trajectory
 from trainer.errors import TrainingFailed
 from trainer.evaluation.stage import EvaluationCell
 from trainer.evaluation.trials import Trial
 from trainer.job_place import JobPlace
-from trainer.methods.sft.collect import Trajectory
 from trainer.results.rows import ResultRow
 
 log = logging.getLogger(__name__)

@@ -15,10 +15,10 @@ from orchestrator.engine.events import Event
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.strict_model import StrictModel
+from trainer.demonstrations.collect import Trajectory, run_trajectory
 from trainer.evaluation.frozen_past import FrozenPast
 from trainer.evaluation.stage import EvaluationCell
 from trainer.evaluation.trials import LocalTrials, Trial
-from trainer.methods.sft.collect import Trajectory, run_trajectory
 from trainer.results.rows import ResultRow
 from trainer.tasks.task_pools import TaskPools
 

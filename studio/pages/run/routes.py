@@ -104,7 +104,7 @@ def routes(runtime: Runtime) -> APIRouter:
     @router.post("/{episode_id}/task")
     def keep_task(episode_id: str, judged: Judged | None = None) -> JSONResponse:
         """Make a run one of its pool's own tasks; `problem` says why it cannot be one."""
-        from trainer.methods.sft.episode_task import Judgement, keep_run  # imports what training needs
+        from trainer.demonstrations.episode_task import Judgement, keep_run  # imports what training needs
 
         pool = find_row(runtime, episode_id).pool
         judgement = Judgement(judged.right, judged.answer) if judged else Judgement()

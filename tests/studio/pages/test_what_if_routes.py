@@ -103,7 +103,7 @@ def test_a_what_if_does_not_count_as_calls_of_the_workers_it_kept(client, runtim
 
 def test_a_starred_what_if_is_a_demonstration_as_it_was_edited(client, runtime, episode, steps):
     from pool_registry.calls.live_pool import open_live_pool
-    from trainer.methods.sft.demonstrations import load_starred_demonstrations
+    from trainer.demonstrations.transcripts import load_starred_demonstrations
     from trainer.recipe_sections import ModelSettings
 
     edits = [change(steps[0], arguments={"code": "print(5)"}), {"edit": "answer", "answer": "$1"}]

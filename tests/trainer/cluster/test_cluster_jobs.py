@@ -27,12 +27,12 @@ from trainer.cluster import episodes
 from trainer.cluster.connection import connect, import_ray
 from trainer.cluster.episodes import start_episodes
 from trainer.cluster.placement import place_actors
+from trainer.demonstrations.collect import DemonstrationCollector
+from trainer.demonstrations.transcripts import Demonstration
 from trainer.errors import TrainingFailed
 from trainer.evaluation.side_by_side import compare_jobs
 from trainer.job_place import parse_place
 from trainer.job_process import run_job
-from trainer.methods.sft.collect import DemonstrationCollector
-from trainer.methods.sft.demonstrations import Demonstration
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
 from trainer.recipe_sections import DemonstrationSettings, ModelSettings
 from trainer.results.rows import ResultRow, read_results

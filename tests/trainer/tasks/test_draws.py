@@ -13,8 +13,8 @@ import json
 import pytest
 
 from pool_registry.starter import starter_pool
-from trainer.methods.sft.demonstrations import Demonstration
-from trainer.methods.sft.renamed_copies import make_variants
+from trainer.demonstrations.renamed_copies import make_variants
+from trainer.demonstrations.transcripts import Demonstration
 from trainer.tasks import SUITES, find_task
 from trainer.tasks.pool_conditions import CONDITIONS, apply_condition
 from trainer.tasks.suite import SPLITS

@@ -17,8 +17,8 @@ from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec, one_string
+from trainer.demonstrations.collect import DemonstrationCollector
 from trainer.evaluation.trials import evaluate_orchestrator
-from trainer.methods.sft.collect import DemonstrationCollector
 from trainer.recipe_sections import DemonstrationSettings, ModelSettings
 from trainer.tasks import find_task
 from trainer.tasks.pool_conditions import apply_condition

@@ -23,6 +23,15 @@ from transformers.trainer_pt_utils import BatchRebalanceSampler
 from trl import SFTConfig, SFTTrainer  # type: ignore[attr-defined]  # lazily exported
 
 from pool_registry.atomic_write import draft_file
+from trainer.demonstrations.collect import DemonstrationCollector, Progress
+from trainer.demonstrations.renamed_copies import make_variants
+from trainer.demonstrations.transcripts import (
+    Demonstration,
+    ReaderLesson,
+    load_demonstrations,
+    load_starred_demonstrations,
+    save_demonstrations,
+)
 from trainer.errors import TrainingFailed
 from trainer.jobs.job_folder import JobFolder
 from trainer.learner.cpu_trainers import choose_sft_trainer
@@ -37,15 +46,6 @@ from trainer.learner.load_and_save import (
 from trainer.learner.ranks import run_ranks
 from trainer.learner.sharding import SHARDING, shard_on_cpu
 from trainer.learner.token_transcript import ChatTokens
-from trainer.methods.sft.collect import DemonstrationCollector, Progress
-from trainer.methods.sft.demonstrations import (
-    Demonstration,
-    ReaderLesson,
-    load_demonstrations,
-    load_starred_demonstrations,
-    save_demonstrations,
-)
-from trainer.methods.sft.renamed_copies import make_variants
 from trainer.recipe import Recipe
 from trainer.recipe_sections import DemonstrationSettings, SftSettings
 from trainer.tasks.task import Task

@@ -15,11 +15,11 @@ from orchestrator.dialects import find_dialect
 from orchestrator.engine.episode_loop import NoSink
 from orchestrator.prompt import build_messages
 from tests.trainer.support.rollouts import Written, a_pool, a_task
+from trainer.demonstrations.transcripts import load_demonstrations, make_demonstration, save_demonstrations
 from trainer.errors import InvalidRecipe, TrainingFailed
 from trainer.learner.token_transcript import ChatTokens
 from trainer.methods.grpo.rewards import load_rewards
 from trainer.methods.grpo.rollouts import EpisodeFormat, RolloutEngine
-from trainer.methods.sft.demonstrations import load_demonstrations, make_demonstration, save_demonstrations
 from trainer.recipe import parse_recipe
 from trainer.recipe_sections import RewardSettings
 

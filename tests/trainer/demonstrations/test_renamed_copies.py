@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.methods.sft.demonstrations import Demonstration, DemonstrationMessage
-from trainer.methods.sft.renamed_copies import find_quoted_words, make_similar_word, make_variants
+from trainer.demonstrations.renamed_copies import find_quoted_words, make_similar_word, make_variants
+from trainer.demonstrations.transcripts import Demonstration, DemonstrationMessage
 
 
 def demonstration(query: str, *turns: str) -> Demonstration:

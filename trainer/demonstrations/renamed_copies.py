@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from trainer.methods.sft.demonstrations import Demonstration
+from trainer.demonstrations.transcripts import Demonstration
 
 WORD = re.compile(r"[^\W\d_][\w'’-]*|\d+")
 RARE = 0.02  # what more than this share of the demonstrations quotes is the task's language, no name

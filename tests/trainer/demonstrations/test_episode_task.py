@@ -14,9 +14,9 @@ from orchestrator.traces.store import open_store
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.storage.data_folder import find_home
 from tests.trainer.support.shop import build_shop
+from trainer.demonstrations.episode_task import Judgement, keep_run
 from trainer.errors import UnusableTasks
 from trainer.evaluation.trials import run_task
-from trainer.methods.sft.episode_task import Judgement, keep_run
 from trainer.tasks.practice.stored import open_task_book
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import NumberWithin

@@ -29,11 +29,9 @@ from tests.orchestrator.support.engine import (  # noqa: F401
     step,
     worker,
 )
-from trainer.errors import TrainingFailed
-from trainer.evaluation.trials import run_task
-from trainer.learner.token_transcript import ChatTokens
-from trainer.methods.sft.collect import DemonstrationCollector, has_recovered
-from trainer.methods.sft.demonstrations import (
+from trainer.demonstrations.collect import DemonstrationCollector, has_recovered
+from trainer.demonstrations.fault_injection import Fault, FaultyPool, RecoveringTeacher
+from trainer.demonstrations.transcripts import (
     Demonstration,
     DemonstrationMessage,
     load_demonstrations,
@@ -41,7 +39,9 @@ from trainer.methods.sft.demonstrations import (
     make_demonstration,
     save_demonstrations,
 )
-from trainer.methods.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
+from trainer.errors import TrainingFailed
+from trainer.evaluation.trials import run_task
+from trainer.learner.token_transcript import ChatTokens
 from trainer.recipe_sections import DemonstrationSettings, ModelSettings
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task

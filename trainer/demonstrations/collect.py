@@ -19,9 +19,9 @@ from orchestrator.policies.registry import make_orchestrator
 from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import Draw
+from trainer.demonstrations.fault_injection import Fault, FaultyPool, RecoveringTeacher
+from trainer.demonstrations.transcripts import Demonstration, ReaderLesson, can_demonstrate, make_demonstration
 from trainer.evaluation.trials import SAMPLING_TEMPERATURE, run_task
-from trainer.methods.sft.demonstrations import Demonstration, ReaderLesson, can_demonstrate, make_demonstration
-from trainer.methods.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
 from trainer.recipe_sections import DemonstrationSettings, ModelSettings
 from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task

@@ -26,11 +26,11 @@ from tests.orchestrator.support.engine import (  # noqa: F401
     worker,
 )
 from tests.orchestrator.support.grammar_walk import accepts
+from trainer.demonstrations.collect import DemonstrationCollector
+from trainer.demonstrations.fault_injection import Fault, FaultyPool
+from trainer.demonstrations.transcripts import ReaderLesson, find_plan, make_demonstration, write_reader_conversation
 from trainer.errors import TrainingFailed
 from trainer.evaluation.trials import run_task
-from trainer.methods.sft.collect import DemonstrationCollector
-from trainer.methods.sft.demonstrations import ReaderLesson, find_plan, make_demonstration, write_reader_conversation
-from trainer.methods.sft.fault_injection import Fault, FaultyPool
 from trainer.recipe_sections import DemonstrationSettings, ModelSettings
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task

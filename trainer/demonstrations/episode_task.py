@@ -18,9 +18,9 @@ from orchestrator.traces.store import Store
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
+from trainer.demonstrations.transcripts import find_plan
 from trainer.errors import UnusableTasks
 from trainer.evaluation.grading import grade_answer
-from trainer.methods.sft.demonstrations import find_plan
 from trainer.tasks.practice.pasted_lines import read_answer
 from trainer.tasks.practice.stored import open_task_book
 from trainer.tasks.sources.jsonl import TaskLine, TextRule, make_task
