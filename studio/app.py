@@ -24,7 +24,9 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from assets import asset
 from studio.access.accounts import Accounts
 from studio.access.login import LoginWall, login_routes, user_of
-from studio.access.request_guards import LOOPBACK, GradioGate, SameOrigin
+from studio.access.permissions import Need, Permissions
+from studio.access.request_guards import GRADIO_ROUTES, LOOPBACK, GradioGate, SameOrigin
+from studio.access.roles import UserRole
 from studio.export.routes import export_routes
 from studio.frame.navigation import PAGES
 from studio.frame.theme import head, theme
@@ -56,11 +58,15 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
     app.include_router(upload_routes())
     app.include_router(housekeeping_routes(runtime))
     app.add_middleware(GradioGate)
+    blocks = pages(runtime)
     if login:
         accounts = Accounts(runtime.store.engine)
-        app.include_router(login_routes(accounts))
+        permissions = Permissions((row, Need(UserRole.VIEWER)) for row in GRADIO_ROUTES)
+        app.include_router(login_routes(accounts, permissions))
+        permissions.add_routes(app.routes)
+        permissions.add_events(event.fn for event in blocks.fns.values())
         addresses = [page.address.rstrip("/") for page in PAGES.values()]
-        app.add_middleware(LoginWall, accounts=accounts, pages=addresses)
+        app.add_middleware(LoginWall, accounts=accounts, permissions=permissions, pages=addresses)
     app.add_middleware(SameOrigin)
     if loopback:  # elsewhere a page that reaches us under a host name of its own has no session
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
@@ -68,7 +74,7 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
     warnings.filterwarnings("ignore", message="SSR mode is not supported")
     application: FastAPI = gr.mount_gradio_app(
         app,
-        pages(runtime),
+        blocks,
         path="/",
         theme=theme(),
         head=head(login=login),

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from assets import asset
 from studio.access.accounts import SESSION_LASTS, AccountError, Accounts, current_user, make_session_id
 from studio.access.login_brake import MAX_IN_LINE, MAX_WAIT_S, LoginBrake, Record, compute_wait_s
-from studio.access.permissions import check_request, list_refused, list_refused_on_read_only
+from studio.access.permissions import Permissions, needs
 from studio.access.roles import Rights, RoleRefused, UserRole, current_rights
 
 COOKIE = "podium_session"
@@ -34,8 +34,8 @@ class LoginWall:
     `pages` are the addresses of pages, which everybody who logs in may open.
     """
 
-    def __init__(self, app: ASGIApp, accounts: Accounts, pages: Collection[str] = ()) -> None:
-        self._app, self._accounts, self._pages = app, accounts, frozenset(pages)
+    def __init__(self, app: ASGIApp, accounts: Accounts, permissions: Permissions, pages: Collection[str] = ()) -> None:
+        self._app, self._accounts, self._permissions, self._pages = app, accounts, permissions, frozenset(pages)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket") or _is_open(scope["path"]):
@@ -71,7 +71,7 @@ class LoginWall:
         """Raise RoleRefused when the request needs another role."""
         method = scope.get("method", "WEBSOCKET")
         if not (method in ("GET", "HEAD") and scope["path"].rstrip("/") in self._pages):
-            check_request(rights, method, scope["path"])
+            self._permissions.check_request(rights, method, scope["path"])
 
 
 def refuse_role(refusal: RoleRefused) -> Response:
@@ -98,7 +98,7 @@ def user_of(request: Request) -> str:
     return str(getattr(request.state, "user", ""))
 
 
-def login_routes(accounts: Accounts) -> APIRouter:
+def login_routes(accounts: Accounts, permissions: Permissions) -> APIRouter:
     """The login page, logging in and out, sessions, and the accounts that owners look after."""
     router = APIRouter()
     brake, checks = LoginBrake(), asyncio.Semaphore(CHECKS_AT_ONCE)
@@ -123,6 +123,7 @@ def login_routes(accounts: Accounts) -> APIRouter:
         return answer
 
     @router.post("/logout")
+    @needs("viewer")
     async def logout(request: Request) -> Response:
         await asyncio.to_thread(accounts.close_session, session_key(request.scope))
         answer = JSONResponse({"ok": True})
@@ -130,9 +131,10 @@ def login_routes(accounts: Accounts) -> APIRouter:
         return answer
 
     @router.get("/api/me")
+    @needs("viewer")
     async def me(request: Request) -> JSONResponse:
         rights = current_rights.get()
-        refused, read_only = list_refused(rights), list_refused_on_read_only(rights)
+        refused, read_only = permissions.list_refused(rights), permissions.list_refused_on_read_only(rights)
         return JSONResponse({"user": user_of(request), "role": rights.role, "refused": refused, "read_only": read_only})
 
     router.include_router(session_routes(accounts))
@@ -164,12 +166,14 @@ def session_routes(accounts: Accounts) -> APIRouter:
         return "" if current_rights.get().is_owner else user_of(request)
 
     @router.get("")
+    @needs("viewer")
     def sessions(request: Request) -> JSONResponse:
         here = make_session_id(session_key(request.scope))
         listed = accounts.list_sessions(name_whose(request))
         return JSONResponse({"sessions": [{**asdict(session), "here": session.id == here} for session in listed]})
 
     @router.post("/{key}/end")
+    @needs("viewer")
     def end(request: Request, key: str) -> JSONResponse:
         return _do(lambda: accounts.end_session(key, name_whose(request)))
 
@@ -181,10 +185,12 @@ def account_routes(accounts: Accounts) -> APIRouter:
     router = APIRouter(prefix="/api/accounts")
 
     @router.get("")
+    @needs("owner")
     def people() -> JSONResponse:
         return JSONResponse({"accounts": [asdict(person) for person in accounts.list()]})
 
     @router.post("")
+    @needs("owner")
     def add(name: str = Body(), password: str = Body(), role: UserRole = Body()) -> JSONResponse:  # noqa: B008  FastAPI's way
         def add_person() -> None:
             if any(person.name == name for person in accounts.list()):
@@ -194,10 +200,12 @@ def account_routes(accounts: Accounts) -> APIRouter:
         return _do(add_person)
 
     @router.post("/{name}/role")
+    @needs("owner")
     def set_role(name: str, role: UserRole = Body(embed=True)) -> JSONResponse:  # noqa: B008  FastAPI's way
         return _do(lambda: accounts.set_role(name, role))
 
     @router.post("/{name}/remove")
+    @needs("owner")
     def remove(name: str) -> JSONResponse:
         return _do(lambda: accounts.remove(name))
 

@@ -8,12 +8,30 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from studio.access.permissions import stands_in_gradio_rows
 
 # Where Gradio's own routes are, but for those of its pages.
 CLOSED_UNLESS_NEEDED = ("/gradio_api", "/openapi.json", "/monitoring", "/pwa_icon", "/svelte", "/config", "/login/")
+# What the pages need of them.
+GRADIO_ROUTES = (
+    "GET /",
+    "GET /config",
+    "GET /theme.css",
+    "GET /favicon.ico",
+    "GET /manifest.json",
+    "GET /robots.txt",
+    "GET /static/{path:path}",
+    "GET /assets/{path:path}",
+    "GET /gradio_api/app_id",
+    "GET /gradio_api/theme.css",
+    "GET /gradio_api/startup-events",
+    "GET /gradio_api/heartbeat/{session_hash}",
+    "GET /gradio_api/queue/data",
+    "POST /gradio_api/queue/join",
+    "POST /gradio_api/cancel",
+    "POST /gradio_api/reset",
+)
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 # gr.HTML evaluates its js_on_load, so inline scripts and eval cannot be forbidden; other origins are.
@@ -71,6 +89,16 @@ class GradioGate:
             await send({"type": "websocket.close", "code": 1008})
             return
         await self._app(scope, receive, send)
+
+
+def stands_in_gradio_rows(method: str, path: str) -> bool:
+    """Whether a request is one of those that the pages need of Gradio."""
+    verb = "GET" if method == "HEAD" else method
+    plain = path.rstrip("/") or "/"
+    return any(
+        row == f"{verb} {plain}" or (row.startswith(f"{verb} ") and compile_path(row.split()[1])[0].match(plain))
+        for row in GRADIO_ROUTES
+    )
 
 
 def _is_cross_origin(scope: Scope) -> bool:

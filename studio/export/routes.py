@@ -11,6 +11,7 @@ from fastapi.responses import Response
 
 from orchestrator.errors import DamagedTrace, EpisodeNotFound, OrchestratorError
 from pool_registry.errors import PoolError
+from studio.access.permissions import needs
 from studio.export.formats import export_graphml, export_jsonl, export_otlp, export_page, export_svg
 from studio.export.python_file import build_python_file
 from studio.runtime import Runtime
@@ -29,6 +30,7 @@ def export_routes(runtime: Runtime) -> APIRouter:
     }
 
     @router.get("/episodes/{episode_id}/export/{name}")
+    @needs("viewer")
     def episode(episode_id: str, name: str) -> Response:
         if name not in formats:
             raise HTTPException(404, f"there is no format {name!r}; there are: {', '.join(formats)}")
@@ -43,6 +45,7 @@ def export_routes(runtime: Runtime) -> APIRouter:
         return Response(content, media_type=kind, headers=headers)
 
     @router.get("/export/python")
+    @needs("viewer")
     def python(pool: str, orchestrator: str) -> Response:
         try:
             content = build_python_file(store.pools.latest(pool).pool, orchestrator)

@@ -6,8 +6,9 @@ HTTP error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from fastapi import APIRouter, Body
@@ -16,6 +17,7 @@ from fastapi.responses import JSONResponse
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import PLAIN_WORDS
 from pool_registry.secrets import redact
+from studio.access.permissions import Function, Need, RoleName, find_need, needs
 from trainer.errors import MENDABLE
 
 Fields = Mapping[str, Any]  # what a page sends: the body of the request
@@ -39,12 +41,38 @@ class PageReply:
 
 
 Command = Callable[[Fields], PageReply]
+_NAME = "_podium_command"
+
+
+def command(role: RoleName, name: str = "", *, edits_pool: bool = False) -> Callable[[Function], Function]:
+    """Make a method a command that needs a role, by default under the method's own name.
+
+    A command that `edits_pool` is for owners where the pool that its fields name is shared read-only.
+    """
+    declare = needs(role, edits_pool=edits_pool)
+
+    def mark(function: Function) -> Function:
+        setattr(function, _NAME, name or function.__name__.strip("_"))
+        return declare(function)
+
+    return mark
 
 
 class PageCommands:
-    """The commands of a page by name; subclasses fill `commands`."""
+    """The commands of a page: the methods that @command marks, and those of its parts."""
 
-    commands: Mapping[str, Command]
+    parts: Sequence[PageCommands] = ()
+
+    @cached_property
+    def commands(self) -> Mapping[str, Command]:
+        """The commands by name. Raises ValueError when two have the same name."""
+        marked = [name for kind in type(self).__mro__ for name, value in vars(kind).items() if hasattr(value, _NAME)]
+        methods = [getattr(self, name) for name in dict.fromkeys(marked)]
+        commands = [(getattr(method, _NAME), method) for method in methods]
+        commands += [row for part in self.parts for row in part.commands.items()]
+        if len(dict(commands)) < len(commands):
+            raise ValueError(f"two commands of {type(self).__name__} have the same name")
+        return dict(commands)
 
     def run(self, name: str, fields: Fields) -> dict[str, Any]:
         """Run a command and return its reply as JSON."""
@@ -58,8 +86,18 @@ def command_routes(page: str, commands: PageCommands) -> APIRouter:
     """The POST routes of a page's commands, in a router that takes the page's other routes too."""
     router = APIRouter()
 
+    def add(name: str, need: Need) -> None:
+        @router.post(f"/api/pages/{page}/{name}")
+        @needs(need.role.value, edits_pool=need.edits_pool)
+        def run(fields: dict[str, Any] = Body()) -> JSONResponse:  # noqa: B008  FastAPI's way
+            return JSONResponse(commands.run(name, fields))
+
+    for name, command in commands.commands.items():
+        add(name, find_need(command) or Need())
+
     @router.post(f"/api/pages/{page}/{{name}}")
-    def run(name: str, fields: dict[str, Any] = Body()) -> JSONResponse:  # noqa: B008  FastAPI's way
+    @needs("owner")
+    def refuse(name: str, fields: dict[str, Any] = Body()) -> JSONResponse:  # noqa: B008  FastAPI's way
         return JSONResponse(commands.run(name, fields))
 
     return router

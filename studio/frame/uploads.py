@@ -18,6 +18,7 @@ from fastapi.responses import JSONResponse
 from pool_registry import secrets
 from pool_registry.errors import PoolError
 from pool_registry.storage.data_folder import Home, find_home
+from studio.access.permissions import needs
 
 MAX_UPLOAD_BYTES = 50_000_000
 MAX_FILES = 200  # in one folder
@@ -34,6 +35,7 @@ def upload_routes() -> APIRouter:
     router = APIRouter(prefix="/api")
 
     @router.post("/documents")
+    @needs("editor")
     async def upload(request: Request, name: str, folder: str = "") -> JSONResponse:
         """One file as the body; several go into one folder, by the name that the first answer gave."""
         home = find_home()
@@ -51,6 +53,7 @@ def upload_routes() -> APIRouter:
         return JSONResponse(document)
 
     @router.post("/keyring")
+    @needs("owner")
     async def keep(request: Request) -> JSONResponse:
         """Keep a key in the system's keyring under a name."""
         body = await _short_body(request)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from studio.frame.commands import Fields, PageCommands, PageReply, command_routes, text
+from studio.frame.commands import Fields, PageCommands, PageReply, command, command_routes, text
 from studio.frame.document import PageDocument
 from studio.housekeeping.retention import read_retention
 from studio.housekeeping.things import Things, open_things
@@ -30,31 +30,28 @@ class HousekeepingCommands(PageCommands):
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self.commands = {
-            "dependents": self._list_dependents,
-            "rename": self._rename,
-            "delete": self._delete,
-            "trash": self._list_trash,
-            "put_back": self._put_back,
-        }
 
     @property
     def _things(self) -> Things:
         return open_things(self._runtime.store)
 
+    @command("viewer", "dependents")
     def _list_dependents(self, fields: Fields) -> PageReply:
         dependents = self._things.find_dependents(text(fields, "kind"), text(fields, "name"))
         return PageReply("", {"blocking": list(dependents.blocking), "affected": list(dependents.affected)})
 
+    @command("editor")
     def _rename(self, fields: Fields) -> PageReply:
         kind, name, new = (text(fields, field) for field in ("kind", "name", "new"))
         stays = self._things.rename(kind, name, new)
         return PageReply(f"It is now called {new.strip()}; {stays}.")
 
+    @command("editor")
     def _delete(self, fields: Fields) -> PageReply:
         entry = self._things.delete(text(fields, "kind"), text(fields, "name"))
         return PageReply(f"{entry.name} is deleted.", {"trash": entry.key})
 
+    @command("viewer", "trash")
     def _list_trash(self, fields: Fields) -> PageReply:
         """What of these kinds can be put back, the latest first."""
         kinds, kept = fields.get("kinds"), read_retention(self._runtime.store.home).trash_days
@@ -65,6 +62,7 @@ class HousekeepingCommands(PageCommands):
         ]
         return PageReply("", {"entries": [entry.to_json() for entry in entries]})
 
+    @command("editor")
     def _put_back(self, fields: Fields) -> PageReply:
         entry = self._things.trash.restore(text(fields, "trash"))
         return PageReply(f"{entry.name} is back.", {"kind": entry.kind, "name": entry.name})

@@ -21,9 +21,9 @@ from orchestrator.traces.store import Store
 from pool_registry.secrets import resolve
 from pool_registry.text import shorten
 from studio.access.accounts import AccountError, Tokens
-from studio.access.permissions import check_request
+from studio.access.permissions import Need, Permissions, needs
 from studio.access.request_guards import LOOPBACK, SameOrigin
-from studio.access.roles import Rights, RoleRefused, current_rights
+from studio.access.roles import Rights, RoleRefused, UserRole, current_rights
 from studio.frame import sse
 from studio.model_server.approvals import approval_routes
 from studio.model_server.chat_completions import ChatCompletion
@@ -75,7 +75,11 @@ def create_model_app(
     app.include_router(approval_routes())
     for router in routers:
         app.include_router(router)
-    app.add_middleware(BearerGuard, tokens=Tokens(store.engine), secrets=secrets, required=not loopback)
+    permissions = Permissions((f"{method} /mcp", Need(UserRole.EDITOR)) for method in ("GET", "POST", "DELETE"))
+    permissions.add_routes(app.routes)
+    app.add_middleware(
+        BearerGuard, tokens=Tokens(store.engine), secrets=secrets, required=not loopback, permissions=permissions
+    )
     app.add_middleware(SameOrigin)
     if loopback:  # elsewhere a token is required, which a page under a rebound host name does not have
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
@@ -86,20 +90,24 @@ def _add_routes(app: FastAPI, model: ServedModel) -> None:
     listing = {"id": model.name, "object": "model", "created": 0, "owned_by": "podium"}
 
     @app.get("/health")
+    @needs("viewer")
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
     @app.get("/v1/models")
+    @needs("viewer")
     async def models() -> dict[str, Any]:
         return {"object": "list", "data": [listing]}
 
     @app.get("/v1/models/{name:path}")
+    @needs("viewer")
     async def one_model(name: str) -> dict[str, Any]:
         if name != model.name:
             raise unknown_model(name, model.name)
         return listing
 
     @app.post("/v1/chat/completions")
+    @needs("editor")
     async def chat(request: Request) -> Response:
         checked = (await read_request(request, ChatRequest, model.name)).episode_request()
         service, episode = _start_episode(request, checked)
@@ -116,6 +124,7 @@ def _add_routes(app: FastAPI, model: ServedModel) -> None:
         return await _await_response(request, episode, document)
 
     @app.post("/v1/responses")
+    @needs("editor")
     async def responses(request: Request) -> Response:
         body = await read_request(request, ResponsesRequest, model.name)
         kept, user = _kept(request), request.state.user
@@ -141,15 +150,18 @@ def _add_kept_responses(app: FastAPI) -> None:
     """Add the routes of kept responses."""
 
     @app.get("/v1/responses/{name}")
+    @needs("viewer")
     async def one_response(request: Request, name: str) -> dict[str, Any]:
         return _kept(request).find(name, request.state.user).document
 
     @app.get("/v1/responses/{name}/input_items")
+    @needs("viewer")
     async def input_items(request: Request, name: str) -> dict[str, Any]:
         messages = _kept(request).find(name, request.state.user).messages
         return write_input_items(name, messages)
 
     @app.post("/v1/responses/{name}/cancel")
+    @needs("editor")
     async def cancel(request: Request, name: str) -> dict[str, Any]:
         kept, user = _kept(request), request.state.user
         response = kept.find(name, user)
@@ -162,6 +174,7 @@ def _add_kept_responses(app: FastAPI) -> None:
         return document
 
     @app.delete("/v1/responses/{name}")
+    @needs("editor")
     async def delete(request: Request, name: str) -> dict[str, Any]:
         _kept(request).delete(name, request.state.user)
         return {"id": name, "object": "response.deleted", "deleted": True}
@@ -241,8 +254,11 @@ class BearerGuard:
     `secrets` are further tokens, by the reference that names them. The token's owner is put in `request.state.user`.
     """
 
-    def __init__(self, app: ASGIApp, tokens: Tokens, secrets: Mapping[str, str], required: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, tokens: Tokens, secrets: Mapping[str, str], required: bool, permissions: Permissions
+    ) -> None:
         self._app, self._tokens, self._secrets, self._required = app, tokens, secrets, required
+        self._permissions = permissions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -254,7 +270,7 @@ class BearerGuard:
             return
         try:
             rights = await asyncio.to_thread(self._find_rights, user)
-            check_request(rights, scope["method"], scope["path"])
+            self._permissions.check_request(rights, scope["method"], scope["path"])
         except (RoleRefused, AccountError) as refusal:
             error = ApiError(403, str(refusal), "role", headers=NO_RETRY)
             await JSONResponse(error.document, error.status, error.headers)(scope, receive, send)

@@ -22,6 +22,7 @@ from pool_registry.actions import Usage, as_text
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.errors import PoolError
 from pool_registry.kinds import field_problems
+from studio.access.permissions import needs
 from studio.approvals import (
     NotWaiting,
     WaitingPlan,
@@ -173,14 +174,17 @@ def approval_routes() -> APIRouter:
     router = APIRouter(prefix="/v1/approvals")
 
     @router.get("")
+    @needs("viewer")
     def waiting(request: Request) -> JSONResponse:
         return JSONResponse({"object": "list", "data": _find_approvals(request).list(request.state.user)})
 
     @router.get("/{episode_id}")
+    @needs("viewer")
     def show(episode_id: str, request: Request) -> JSONResponse:
         return JSONResponse(_find_approvals(request).show(episode_id, request.state.user))
 
     @router.post("/{episode_id}")
+    @needs("editor")
     async def decide(episode_id: str, request: Request) -> JSONResponse:
         try:
             decision = ServedDecision.model_validate_json(await request.body())

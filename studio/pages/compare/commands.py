@@ -10,7 +10,7 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.policies.labels import label_orchestrator
 from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import InvalidPool, PoolError, StorageError, WorkerFault
-from studio.frame.commands import Fields, PageCommands, PageReply
+from studio.frame.commands import Fields, PageCommands, PageReply, command
 from studio.orchestrators.choices import FIRST_QUERY
 from studio.orchestrators.default import STARTER, choose_default, suggest_orchestrators, write_model_name
 from studio.pages.compare.schema import CompareChoices, EvaluationCheck, OrchestratorChoice, StartedRun, SuiteLevel
@@ -32,15 +32,8 @@ class CompareCommands(PageCommands):
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self.commands = {
-            "open": self._open,
-            "draw": self._draw,
-            "run": self._run,
-            "stop": self._stop,
-            "check": self._check,
-            "evaluate": self._evaluate,
-        }
 
+    @command("viewer")
     def _open(self, fields: Fields) -> PageReply:
         """The orchestrators that can be compared on the chosen pool, and what the page shows first."""
         pools = self._runtime.store.pools.names()
@@ -97,12 +90,14 @@ class CompareCommands(PageCommands):
             return []
         return [spec.name for spec in self._runtime.store.pools.latest(pool).pool.enabled]
 
+    @command("viewer")
     def _draw(self, fields: Fields) -> PageReply:
         """A query with a known answer, from the test split of a suite."""
         family, level = str(fields.get("family")), int(fields.get("level") or 0)
         index = random.randrange(10_000)  # noqa: S311
         return PageReply(fields={"query": find_task(family, level, "test", index).query})
 
+    @command("editor")
     def _run(self, fields: Fields) -> PageReply:
         """Start one episode for each orchestrator on the same query. Those that cannot start say why; the others run
         all the same."""
@@ -126,6 +121,7 @@ class CompareCommands(PageCommands):
             raise InvalidPool([("", problem) for problem in dict.fromkeys(run.problem for run in started)])
         return PageReply(fields={"started": [run.to_json() for run in started]})
 
+    @command("editor")
     def _stop(self, fields: Fields) -> PageReply:
         stopped = [self._runtime.stop_episode(str(episode)) for episode in fields.get("episodes") or []]
         return PageReply("" if any(stopped) else "None of these episodes is running in this studio.")
@@ -137,12 +133,14 @@ class CompareCommands(PageCommands):
 
     # Evaluations
 
+    @command("editor")
     def _check(self, fields: Fields) -> PageReply:
         """The recipe of an evaluation, and what prevents its start."""
         recipe = evaluation_recipe(fields)
         check = EvaluationCheck(yaml=dump_recipe(recipe), missing=find_gaps(recipe, self._runtime.store))
         return PageReply(fields=check.to_json())
 
+    @command("editor")
     def _evaluate(self, fields: Fields) -> PageReply:
         """Put an evaluation into the queue."""
         return submit(evaluation_recipe(fields), self._runtime)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
+from studio.access.permissions import needs
 from studio.frame import sse
 from studio.frame.commands import command_routes
 from studio.frame.document import PageDocument
@@ -34,6 +35,7 @@ def routes(runtime: Runtime) -> APIRouter:
     drift = DriftReader(runtime, runtime.jobs, shelf)
 
     @router.get("/stream")
+    @needs("viewer")
     def stream(request: Request) -> StreamingResponse:
         episodes = request.query_params.getlist("e")[:MOST]
         if not episodes:
@@ -44,28 +46,34 @@ def routes(runtime: Runtime) -> APIRouter:
         return sse.stream(sse.follow(request, follower.poll, follower.is_over, POLL_S))
 
     @router.get("/jobs")
+    @needs("viewer")
     def jobs() -> JSONResponse:
         return JSONResponse({"ok": True, "jobs": [line.to_json() for line in shelf.jobs()]})
 
     @router.get("/suite")
+    @needs("viewer")
     def suite(request: Request) -> JSONResponse:
         return respond(lambda: build_suite(shelf, parse_selection(request), _text(request, "reference")))
 
     @router.get("/tasks")
+    @needs("viewer")
     def tasks(request: Request) -> JSONResponse:
         reference, orchestrator, which = (_text(request, name) for name in ("reference", "orchestrator", "which"))
         first = parse_number(request.query_params.get("first"), 10_000_000)
         return respond(lambda: build_task_page(shelf, parse_selection(request), reference, orchestrator, which, first))
 
     @router.get("/matrix")
+    @needs("viewer")
     def matrix(request: Request) -> JSONResponse:
         return respond(lambda: build_matrix(shelf, parse_selection(request)))
 
     @router.get("/ablation")
+    @needs("viewer")
     def ablation(request: Request) -> JSONResponse:
         return respond(lambda: build_ablation(shelf, parse_selection(request), _text(request, "orchestrator")))
 
     @router.get("/training")
+    @needs("viewer")
     def training(job: str) -> JSONResponse:
         return respond(lambda: drift.document(job))
 

@@ -14,30 +14,27 @@ from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool
 from pool_registry.storage.pool_store import StoredPool
-from studio.frame.commands import Command, Fields, PageReply, text, version, words
+from studio.frame.commands import Fields, PageCommands, PageReply, command, text, version, words
 from studio.pages.pool.schema import BindingDocument, BindingRow, CheckpointBinding
 from studio.runtime import Runtime
 
 
-class BindingCommands:
+class BindingCommands(PageCommands):
     """Commands by name. What a person chooses is kept with the version of the pool."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._edits = runtime.store.bindings
-        self.commands: dict[str, Command] = {
-            "binding": self._show,
-            "bind": self._bind,
-            "reset_binding": self._reset,
-        }
 
     def _find_pool(self, fields: Fields) -> StoredPool:
         name, pools = text(fields, "pool"), self._runtime.store.pools
         return pools.get(name, version(fields)) if fields.get("version") else pools.latest(name)
 
+    @command("viewer", "binding")
     def _show(self, fields: Fields) -> PageReply:
         return self._reply(self._find_pool(fields), words(fields, "checkpoint"))
 
+    @command("editor", edits_pool=True)
     def _bind(self, fields: Fields) -> PageReply:
         stored, name = self._find_pool(fields), spell_checkpoint(text(fields, "checkpoint"))
         learnt, worker = find_learnt(name, text(fields, "learnt")), words(fields, "worker")
@@ -47,6 +44,7 @@ class BindingCommands:
         self._edits.choose(name, stored.pool.hash, learnt.name, worker)
         return self._reply(stored, name, f"{learnt.name} is bound to {worker or 'no worker'}")
 
+    @command("editor", "reset_binding", edits_pool=True)
     def _reset(self, fields: Fields) -> PageReply:
         stored, name = self._find_pool(fields), spell_checkpoint(text(fields, "checkpoint"))
         learnt = words(fields, "learnt")

@@ -18,10 +18,10 @@ from pool_registry.pool_merge import EditConflict
 from pool_registry.storage.pool_store import StoredPool
 from pool_registry.wants import disarm_pool, list_new_wants, list_wants
 from pool_registry.worker import WorkerSpec
-from studio.access.permissions import POOL_CHANGES
+from studio.access.permissions import find_need
 from studio.access.pool_rights import ReadOnlyPools, check_worker, check_workers
 from studio.access.roles import UserRole, current_rights
-from studio.frame.commands import Fields, PageCommands, PageReply, answer, table, text, version, words
+from studio.frame.commands import Fields, PageCommands, PageReply, answer, command, table, text, version, words
 from studio.pages.pool.binding_commands import BindingCommands
 from studio.pages.pool.documents import build_page_state, runs_program
 from studio.pages.pool.edit_conflict import build_conflict, describe_saved
@@ -45,35 +45,20 @@ class PoolCommands(PageCommands):
         self._runtime = runtime
         self._pools = runtime.store.pools
         self._read_only = ReadOnlyPools(runtime.store.engine)
-        self.commands = {
-            "show": self._show,
-            "save_worker": self._save_worker,
-            "remove_worker": self._remove_worker,
-            "set_enabled": self._set_enabled,
-            "set_description": self._set_description,
-            "check_worker": self._check_worker,
-            "check_local": self._check_local,
-            "try_worker": self._try_worker,
-            "save_limits": self._save_limits,
-            "save_mode": self._save_mode,
-            "compare": self._compare,
-            "restore": self._restore,
-            "create": self._create,
-            "import": self._import,
-            "switch_on": self._switch_on,
-            "set_read_only": self._set_read_only,
-            **GalleryCommands(runtime, self._edit).commands,
-            **ImportCommands(runtime, self._edit).commands,
-            **MemoryCommands(runtime, self._edit).commands,
-            **BindingCommands(runtime).commands,
-            **TrainingCommands(runtime).commands,
-            **EvidenceCommands(runtime).commands,
-            **ManageCommands(runtime, self._show).commands,
-        }
+        self.parts = (
+            GalleryCommands(runtime, self._edit),
+            ImportCommands(runtime, self._edit),
+            MemoryCommands(runtime, self._edit),
+            BindingCommands(runtime),
+            TrainingCommands(runtime),
+            EvidenceCommands(runtime),
+            ManageCommands(runtime, self._show),
+        )
 
     def run(self, name: str, fields: Fields) -> dict[str, Any]:
         """Run a command and return its reply as JSON; a pool that is shared read-only is changed by owners only."""
-        if name not in POOL_CHANGES:
+        need = find_need(self.commands.get(name))
+        if need is None or not need.edits_pool:
             return super().run(name, fields)
 
         def check() -> PageReply:
@@ -85,6 +70,7 @@ class PoolCommands(PageCommands):
 
     # State
 
+    @command("viewer")
     def _show(self, fields: Fields) -> PageReply:
         names = self._pools.names()
         name = str(fields.get("pool") or "")
@@ -132,6 +118,7 @@ class PoolCommands(PageCommands):
 
     # Workers
 
+    @command("editor", edits_pool=True)
     def _save_worker(self, fields: Fields) -> PageReply:
         spec, replacing = parse_worker(table(fields, "worker")), str(fields.get("replacing") or "")
 
@@ -145,10 +132,12 @@ class PoolCommands(PageCommands):
 
         return self._edit(fields, change, None if replacing else "")
 
+    @command("editor", edits_pool=True)
     def _remove_worker(self, fields: Fields) -> PageReply:
         name = text(fields, "name")
         return self._edit(fields, lambda pool: pool.without_worker(name))
 
+    @command("editor", edits_pool=True)
     def _set_enabled(self, fields: Fields) -> PageReply:
         name, enabled = text(fields, "name"), bool(fields["enabled"])
 
@@ -160,6 +149,7 @@ class PoolCommands(PageCommands):
 
         return self._edit(fields, change)
 
+    @command("editor", edits_pool=True)
     def _set_description(self, fields: Fields) -> PageReply:
         """Change the description of a worker, and nothing else of it."""
         name, description = text(fields, "name"), text(fields, "description")
@@ -170,6 +160,7 @@ class PoolCommands(PageCommands):
 
         return self._edit(fields, change)
 
+    @command("owner", edits_pool=True)
     def _switch_on(self, fields: Fields) -> PageReply:
         """Switch on the workers of an imported pool that a person has ticked; `workers` says what each was seen to
         want."""
@@ -191,6 +182,7 @@ class PoolCommands(PageCommands):
         stored = self._pools.latest(name).pool.find_worker(spec.name) if name in self._pools.names() else None
         return ask_consent(fields, list_wants(spec)) if stored is not None and not stored.enabled else None
 
+    @command("editor")
     def _check_worker(self, fields: Fields) -> PageReply:
         spec = self._pools.latest(text(fields, "pool")).pool.worker(text(fields, "name"))
         check_worker(spec.model_copy(update={"enabled": True}), self._find_latest(text(fields, "pool")))
@@ -201,6 +193,7 @@ class PoolCommands(PageCommands):
             message=f"{spec.name}: {health.text}", fields={"health": {"ok": health.ok, "text": health.text}}
         )
 
+    @command("viewer")
     def _check_local(self, fields: Fields) -> PageReply:
         """Probe what has not been probed yet, but for workers whose probe leaves this process or starts a program."""
         stored = self._pools.latest(text(fields, "pool"))
@@ -209,6 +202,7 @@ class PoolCommands(PageCommands):
         self._runtime.check_workers(near)
         return self._state(stored)
 
+    @command("editor")
     def _try_worker(self, fields: Fields) -> PageReply:
         spec = parse_worker(table(fields, "worker"))
         check_worker(spec.model_copy(update={"enabled": True}), self._find_latest(str(fields.get("pool") or "")))
@@ -228,6 +222,7 @@ class PoolCommands(PageCommands):
 
     # Pools and versions
 
+    @command("editor", edits_pool=True)
     def _save_limits(self, fields: Fields) -> PageReply:
         limits = table(fields, "limits")
 
@@ -240,6 +235,7 @@ class PoolCommands(PageCommands):
 
         return self._edit(fields, change)
 
+    @command("editor", edits_pool=True)
     def _save_mode(self, fields: Fields) -> PageReply:
         try:
             mode = DeploymentMode.model_validate(table(fields, "mode"))
@@ -247,20 +243,24 @@ class PoolCommands(PageCommands):
             raise InvalidPool(field_problems(error)) from error
         return self._edit(fields, lambda pool: pool.model_copy(update={"mode": mode}))
 
+    @command("viewer")
     def _compare(self, fields: Fields) -> PageReply:
         name = text(fields, "pool")
         before, after = (self._pools.get(name, version(fields, end)).pool for end in ("before", "after"))
         return PageReply(fields={"diff": build_version_diff(before, after).to_json()})
 
+    @command("editor", edits_pool=True)
     def _restore(self, fields: Fields) -> PageReply:
         old = self._pools.get(text(fields, "pool"), version(fields)).pool
         return self._edit(fields, lambda _pool: old)
 
+    @command("editor")
     def _create(self, fields: Fields) -> PageReply:
         name, source = str(fields.get("name") or ""), fields.get("copy_of")
         base = self._pools.latest(str(source)).pool if source else Pool(name="new")
         return self._create_pool(rename_pool(base, name), base)
 
+    @command("owner")
     def _set_read_only(self, fields: Fields) -> PageReply:
         """Share a pool read-only, or let editors change it again."""
         stored = self._pools.latest(text(fields, "pool"))
@@ -269,6 +269,7 @@ class PoolCommands(PageCommands):
         who = "Only owners change" if read_only else "Editors may change"
         return self._state(stored, f"{who} {stored.pool.name}")
 
+    @command("editor")
     def _import(self, fields: Fields) -> PageReply:
         """Import another person's pool. What wants something of this machine or its owner arrives switched off."""
         pool = import_pool(str(fields.get("text") or ""))

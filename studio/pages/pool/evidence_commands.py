@@ -13,7 +13,7 @@ from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool
 from pool_registry.wants import list_wants
 from pool_registry.worker import WorkerSpec
-from studio.frame.commands import Command, Fields, PageReply, text
+from studio.frame.commands import Fields, PageCommands, PageReply, command, text
 from studio.frame.document import PageDocument
 from studio.orchestrators.default import SMALLEST, choose_default
 from studio.runtime import Runtime
@@ -101,17 +101,13 @@ class DescriptionProposal(PageDocument):
     based_on: str = Field(description="The hash of the pool that was measured, for the edit that takes the proposal.")
 
 
-class EvidenceCommands:
+class EvidenceCommands(PageCommands):
     """Commands by name."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self.commands: dict[str, Command] = {
-            "evidence": self._show,
-            "value_worker": self._value,
-            "describe_worker": self._describe,
-        }
 
+    @command("editor", "evidence")
     def _show(self, fields: Fields) -> PageReply:
         pool, worker = self._read(fields)
         tasks = list_replayable_tasks(self._runtime.store.traces, pool.name)
@@ -126,6 +122,7 @@ class EvidenceCommands:
         )
         return PageReply(fields={"evidence": document.to_json()})
 
+    @command("editor", "value_worker")
     def _value(self, fields: Fields) -> PageReply:
         pool, worker = self._read(fields)
         seconds = _read_number(fields, "seconds", 60, MAX_SECONDS)
@@ -144,6 +141,7 @@ class EvidenceCommands:
             document = document.model_copy(update={"notes": [note, *document.notes]})
         return PageReply(fields={"value": document.to_json()})
 
+    @command("editor", "describe_worker")
     def _describe(self, fields: Fields) -> PageReply:
         pool, worker = self._read(fields)
         count = _read_number(fields, "count", SAMPLES, MAX_SAMPLES)

@@ -17,7 +17,7 @@ from pool_registry.language_models import endpoints
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from studio.access.pool_rights import check_address, check_worker
-from studio.frame.commands import Command, Fields, PageReply, table, text, words
+from studio.frame.commands import Fields, PageCommands, PageReply, command, table, text, words
 from studio.pages.pool.documents import describe_target
 from studio.pages.pool.schema import GalleryDocument, ModelChoice, TemplateCard
 from studio.pages.pool.try_worker import run_worker_test
@@ -30,23 +30,15 @@ STORE_HINT = f"this looks like a key itself; it was not kept: {secrets.WRITE_REF
 MAX_DESCRIPTION = 2000
 
 
-class GalleryCommands:
+class GalleryCommands(PageCommands):
     """What a click on a template does."""
 
     def __init__(self, runtime: Runtime, edit: Edit) -> None:
         self._runtime = runtime
         self._pools = runtime.store.pools
         self._edit = edit
-        self.commands: dict[str, Command] = {
-            "gallery": self._gallery,
-            "add_template": self._add_template,
-            "discover": self._discover,
-            "add_found": self._add_found,
-            "list_models": self._list_models,
-            "check_reference": self._check_reference,
-            "test_worker": self._test_worker,
-        }
 
+    @command("viewer")
     def _gallery(self, fields: Fields) -> PageReply:
         """Every template, and the models on which a role agent can run."""
         pool = self._pools.latest(text(fields, "pool")).pool
@@ -57,6 +49,7 @@ class GalleryCommands:
         )
         return PageReply(fields=gallery.to_json())
 
+    @command("editor", edits_pool=True)
     def _add_template(self, fields: Fields) -> PageReply:
         """Add what a template makes; when something is needed for which there is no default, say what."""
         template = templates().get(text(fields, "template"))
@@ -92,11 +85,13 @@ class GalleryCommands:
             return spec
         return spec.model_copy(update={"description": f"{spec.description} {source}"[:MAX_DESCRIPTION]})
 
+    @command("editor")
     def _discover(self, _fields: Fields) -> PageReply:
         """Find model servers on this machine, each with the models that it lists."""
         servers = self._runtime.run(discover_servers())
         return PageReply(fields={"found": [asdict(server) for server in servers]})
 
+    @command("editor", edits_pool=True)
     def _add_found(self, fields: Fields) -> PageReply:
         """Add one model of a server that was found."""
         model, base_url = text(fields, "model"), text(fields, "base_url")
@@ -110,12 +105,14 @@ class GalleryCommands:
         )
         return self._add(fields, spec)
 
+    @command("editor")
     def _list_models(self, fields: Fields) -> PageReply:
         """What an endpoint itself lists, for the field of the model. Raises WorkerFault."""
         check_address({"base_url": fields.get("base_url"), "api_key": fields.get("api_key")})
         names = self._runtime.run(endpoints.models(text(fields, "base_url"), words(fields, "api_key")))
         return PageReply(fields={"models": names})
 
+    @command("owner")
     def _check_reference(self, fields: Fields) -> PageReply:
         """Whether a key reference resolves here. What it resolves to is never told, nor is what is no reference."""
         reference = words(fields, "reference")
@@ -127,6 +124,7 @@ class GalleryCommands:
             return PageReply(fields={"resolves": False, "sentence": str(error)})
         return PageReply(fields={"resolves": True, "sentence": f"{reference} is set on this machine"})
 
+    @command("editor")
     def _test_worker(self, fields: Fields) -> PageReply:
         pool = self._pools.latest(text(fields, "pool")).pool
         spec = pool.worker(text(fields, "name"))

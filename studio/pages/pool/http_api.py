@@ -19,6 +19,7 @@ from pool_registry.kinds import kind_of, load_config
 from pool_registry.pool import export_pool
 from pool_registry.wants import list_wants
 from pool_registry.worker import WorkerSpec
+from studio.access.permissions import needs
 from studio.pages.pool.commands import PoolCommands
 from studio.pages.pool.forms import parse_worker
 from studio.runtime import Runtime
@@ -50,31 +51,38 @@ def build_pool_routes(store: Store) -> APIRouter:
     router = APIRouter(prefix=PREFIX)
 
     @router.get("")
+    @needs("viewer")
     def list_pools(request: Request) -> Response:
         return _answer(request, api.list_pools)
 
     @router.post("")
+    @needs("editor")
     def new(request: Request, body: Document = JSON_OBJECT) -> Response:
         return _answer(request, lambda: api.new(body))
 
     @router.post("/import")
+    @needs("editor")
     async def import_file(request: Request, name: str = "") -> Response:
         text = (await request.body()).decode("utf-8", "replace")
         return await _answer_in_thread(request, lambda: api.import_file(text, name))
 
     @router.get("/{pool}")
+    @needs("viewer")
     def show(request: Request, pool: str, version: int | None = None) -> Response:
         return _answer(request, lambda: api.show(pool, version))
 
     @router.post("/{pool}/workers")
+    @needs("editor")
     def add(request: Request, pool: str, body: Document = JSON_OBJECT) -> Response:
         return _answer(request, lambda: api.add(pool, body))
 
     @router.post("/{pool}/check")
+    @needs("editor")
     def check(request: Request, pool: str) -> Response:
         return _answer(request, lambda: api.check(pool))
 
     @router.post("/{pool}/workers/{worker}/test")
+    @needs("editor")
     def test(request: Request, pool: str, worker: str, body: Document = JSON_OBJECT) -> Response:
         return _answer(request, lambda: api.test(pool, worker, body))
 

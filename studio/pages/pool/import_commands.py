@@ -23,7 +23,7 @@ from pool_registry.processes.function_process import FunctionPermissions
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
 from studio.access.pool_rights import check_source, check_worker
-from studio.frame.commands import Command, Fields, PageReply, table, tables, text, words
+from studio.frame.commands import Fields, PageCommands, PageReply, command, table, tables, text, words
 from studio.pages.pool.forms import parse_worker
 from studio.pages.pool.gallery_commands import Edit, add_workers
 from studio.pages.pool.schema import OfferDocument
@@ -34,7 +34,7 @@ _RUNNERS = {"npx", "uvx", "uv", "pipx", "python", "python3", "node", "bunx", "do
 _PLAIN = re.compile(r"^(@?[a-z0-9][\w.@/-]*)$", re.IGNORECASE)
 
 
-class ImportCommands:
+class ImportCommands(PageCommands):
     """Sources of workers, one command to look and one to add."""
 
     def __init__(self, runtime: Runtime, edit: Edit) -> None:
@@ -47,12 +47,8 @@ class ImportCommands:
             "function": self._from_function,
             "space": self._from_space,
         }
-        self.commands: dict[str, Command] = {
-            "look": self._look,
-            "add_workers": self._add_workers,
-            "refresh": self._refresh,
-        }
 
+    @command("editor")
     def _look(self, fields: Fields) -> PageReply:
         """What a source offers, ready or with the reason why not."""
         source = self._sources.get(words(fields, "source"))
@@ -62,12 +58,14 @@ class ImportCommands:
         offers = source(fields)
         return PageReply(fields={"offers": [build_offer(offer).to_json() for offer in offers]})
 
+    @command("editor", edits_pool=True)
     def _add_workers(self, fields: Fields) -> PageReply:
         """Add chosen offers, all in one new version."""
         specs, names = [parse_worker(worker) for worker in tables(fields, "workers")], list[str]()
         reply = self._edit(fields, lambda pool: add_workers(pool, specs, names), "")
         return reply.extend(f"Added {names[0]}" if len(names) == 1 else f"Added {len(names)} workers", added=names)
 
+    @command("editor", edits_pool=True)
     def _refresh(self, fields: Fields) -> PageReply:
         """Ask a worker's source again: arguments follow it, names, words and limits stay."""
         pool = self._pools.latest(text(fields, "pool")).pool

@@ -9,7 +9,7 @@ from orchestrator.traces.store import TraceFilter
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool
-from studio.frame.commands import Command, Fields, PageReply, text, version
+from studio.frame.commands import Fields, PageCommands, PageReply, command, text, version
 from studio.pages.pool.gallery_commands import Edit
 from studio.pages.pool.schema import LessonDocument, MemoryDocument
 from studio.runtime import Runtime
@@ -18,18 +18,12 @@ FAILED = ("wrong", "gave_up", "max_rounds", "max_tokens", "max_cost", "deadline"
 LEARN_FROM = 50  # recorded failures at once: an agent that writes takes seconds for each
 
 
-class MemoryCommands:
+class MemoryCommands(PageCommands):
     """Commands by name; `edit` changes a pool, saves it and answers with the page's new state."""
 
     def __init__(self, runtime: Runtime, edit: Edit) -> None:
         self._runtime = runtime
         self._edit = edit
-        self.commands: dict[str, Command] = {
-            "memory": self._show,
-            "set_memory": self._set,
-            "forget": self._forget,
-            "learn": self._learn,
-        }
 
     def _pool(self, fields: Fields) -> Pool:
         return self._runtime.store.pools.latest(text(fields, "pool")).pool
@@ -37,9 +31,11 @@ class MemoryCommands:
     def _reply(self, pool: Pool, message: str = "") -> PageReply:
         return PageReply(message, {"memory": build_memory_document(self._runtime, pool).to_json()})
 
+    @command("viewer", "memory")
     def _show(self, fields: Fields) -> PageReply:
         return self._reply(self._pool(fields))
 
+    @command("editor", "set_memory", edits_pool=True)
     def _set(self, fields: Fields) -> PageReply:
         writer = text(fields, "memory")
 
@@ -51,12 +47,14 @@ class MemoryCommands:
         reply = self._edit(fields, change)
         return reply.extend(memory=build_memory_document(self._runtime, self._pool(fields)).to_json())
 
+    @command("editor", edits_pool=True)
     def _forget(self, fields: Fields) -> PageReply:
         pool = self._pool(fields)
         lesson = version(fields, "lesson") if fields.get("lesson") else None
         gone = self._runtime.store.lessons.forget(pool.name, lesson)
         return self._reply(pool, f"Forgot {gone} {'lesson' if gone == 1 else 'lessons'}")
 
+    @command("editor")
     def _learn(self, fields: Fields) -> PageReply:
         """Learn from the newest recorded failures that nothing was learnt of. Those of a test split are left out:
         what is measured there must not have been seen."""

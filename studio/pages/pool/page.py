@@ -7,6 +7,7 @@ from fastapi.responses import Response
 
 from pool_registry.errors import PoolNotFound
 from pool_registry.pool import export_pool
+from studio.access.permissions import needs
 from studio.frame.commands import command_routes
 from studio.frame.web_page import draw_web_page
 from studio.pages.pool.commands import PoolCommands
@@ -24,6 +25,7 @@ def routes(runtime: Runtime) -> APIRouter:
     pools = runtime.store.pools
 
     @router.get("/api/pools/{name}")
+    @needs("viewer")
     def pool(name: str, version: int | None = None) -> Response:
         try:
             stored = pools.get(name, version) if version else pools.latest(name)

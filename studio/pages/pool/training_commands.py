@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pool_registry.errors import InvalidPool
-from studio.frame.commands import Command, Fields, PageReply, text
+from studio.frame.commands import Fields, PageCommands, PageReply, command, text
 from studio.pages.pool.orchestrator_list import list_orchestrators
 from studio.pages.train.commands import submit
 from studio.pages.train.task_commands import parse_options
@@ -14,22 +14,17 @@ from trainer.tasks.practice.stored import count_planned, make_and_save, open_tas
 from trainer.tasks.teachers import EXPLAIN_NO_PLANS
 
 
-class TrainingCommands:
+class TrainingCommands(PageCommands):
     """Commands by name."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self.commands: dict[str, Command] = {
-            "practice": self._show,
-            "make_practice": self._make,
-            "strike_practice": self._strike,
-            "train_on_pool": self._train,
-            "orchestrators": self._list_orchestrators,
-        }
 
+    @command("viewer", "practice")
     def _show(self, fields: Fields) -> PageReply:
         return self._reply(text(fields, "pool"))
 
+    @command("editor", "make_practice")
     def _make(self, fields: Fields) -> PageReply:
         """Make tasks in place of those that were made before; what a person added, edited or struck stays so."""
         name = text(fields, "pool")
@@ -38,12 +33,14 @@ class TrainingCommands:
         unused = [f"{worker}: {reason}" for worker, reason in made.reasons.items() if worker in options.allowed]
         return self._reply(name, "; ".join([f"Made {len(made.lines):,} tasks", *unused]))
 
+    @command("editor", "strike_practice")
     def _strike(self, fields: Fields) -> PageReply:
         """Take one task out; it is not made again."""
         name = text(fields, "pool")
         open_task_book(name).strike(text(fields, "query"))
         return self._reply(name)
 
+    @command("editor", "train_on_pool")
     def _train(self, fields: Fields) -> PageReply:
         """Queue the job that learns these tasks. Raises InvalidRecipe with what prevents its start."""
         name = text(fields, "pool")
@@ -55,6 +52,7 @@ class TrainingCommands:
             raise InvalidPool([("", EXPLAIN_NO_PLANS)])
         return submit(build_pool_recipe(name, planned), self._runtime)
 
+    @command("viewer", "orchestrators")
     def _list_orchestrators(self, fields: Fields) -> PageReply:
         """What can orchestrate the pool, and what those that were trained on it scored."""
         pool = self._runtime.store.pools.latest(text(fields, "pool")).pool

@@ -20,7 +20,7 @@ from pool_registry.pool import Pool
 from pool_registry.portable_pool import Luggage, travellers
 from pool_registry.secrets import resolve
 from studio.episode_documents.static_page import static_page
-from studio.frame.commands import Fields, PageCommands, PageReply, table, text
+from studio.frame.commands import Fields, PageCommands, PageReply, command, table, text
 from studio.orchestrators.default import STARTER, choose_default
 from studio.pages.publish.schema import (
     BundleDocument,
@@ -68,13 +68,6 @@ class PublishCommands(PageCommands):
         self._runtime = runtime
         self._store = runtime.store
         self._previews: dict[str, Preview] = {}
-        self.commands = {
-            "open": self._open,
-            "runs": self._runs,
-            "preview": self._preview,
-            "file": self._file,
-            "publish": self._publish,
-        }
 
     def preview_html(self, preview: str) -> str | None:
         """The plain page of a preview as HTML; None when the preview is no longer kept."""
@@ -100,6 +93,7 @@ class PublishCommands(PageCommands):
         """Every publication, newest first."""
         return [build_publication(record) for record in list_records(self._store.home)]
 
+    @command("viewer")
     def _open(self, _: Fields) -> PageReply:
         choices = PublishChoices(
             pools=self._store.pools.names(),
@@ -113,6 +107,7 @@ class PublishCommands(PageCommands):
         )
         return PageReply(fields=choices.to_json())
 
+    @command("viewer")
     def _runs(self, fields: Fields) -> PageReply:
         """List recorded runs of an orchestrator on a pool, and the files that its workers could take along."""
         publication = Publication(pool=text(fields, "pool"), orchestrator=text(fields, "orchestrator"), repo="any")
@@ -125,6 +120,7 @@ class PublishCommands(PageCommands):
         document = RunChoices(runs=choices, luggage=[_build_luggage(luggage) for luggage in offers])
         return PageReply(fields=document.to_json())
 
+    @command("editor")
     def _preview(self, fields: Fields) -> PageReply:
         publication = parse_publication(table(fields, "publication"))
         recorded = record_examples(self._store, publication)
@@ -145,6 +141,7 @@ class PublishCommands(PageCommands):
         )
         return PageReply(fields=document.to_json())
 
+    @command("editor")
     def _file(self, fields: Fields) -> PageReply:
         kept = self._previews.get(text(fields, "preview"))
         entry = kept.entry(text(fields, "kind"), text(fields, "path")) if kept else None
@@ -152,6 +149,7 @@ class PublishCommands(PageCommands):
             raise InvalidPublication([("", "this preview is no longer kept; preview again")])
         return PageReply(fields=FileDocument(path=entry.path, size=entry.size, content=_preview_text(entry)).to_json())
 
+    @command("owner")
     def _publish(self, fields: Fields) -> PageReply:
         publication = parse_publication(table(fields, "publication"))
         record = open_record(self._store.home, publication)

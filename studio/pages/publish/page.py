@@ -6,6 +6,7 @@ from __future__ import annotations
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import HTMLResponse, JSONResponse
 
+from studio.access.permissions import needs
 from studio.frame.commands import command_routes
 from studio.frame.web_page import draw_web_page
 from studio.pages.publish.commands import PublishCommands
@@ -24,10 +25,12 @@ def routes(runtime: Runtime) -> APIRouter:
     router = command_routes("publish", commands)
 
     @router.get("/api/publications")
+    @needs("viewer")
     def publications() -> JSONResponse:
         return JSONResponse({"publications": [publication.to_json() for publication in commands.all()]})
 
     @router.get("/api/publications/{key}")
+    @needs("viewer")
     def progress(key: str) -> JSONResponse:
         try:
             return JSONResponse(commands.progress(key).to_json())
@@ -35,6 +38,7 @@ def routes(runtime: Runtime) -> APIRouter:
             raise HTTPException(404, str(error)) from error
 
     @router.get("/api/publications/previews/{preview}.html")
+    @needs("viewer")
     def preview_page(preview: str, download: bool = False) -> HTMLResponse:
         html = commands.preview_html(preview)
         if html is None:

@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.engine.edits import Edit
+from studio.access.permissions import needs
 from studio.approvals import list_waiting, read_waiting
 from studio.pages.run.edit_requests import MAX_EDITS, RoundEdits, respond_to_edits
 from studio.pages.run.what_if_documents import DecidedPlan, WaitingPlan, WhatIfEditor
@@ -31,6 +32,7 @@ def list_routes(runtime: Runtime) -> APIRouter:
     router = APIRouter()
 
     @router.get("/api/approvals")
+    @needs("viewer")
     def waiting() -> JSONResponse:
         rows = list_waiting(runtime.store)
         return JSONResponse({"waiting": [WaitingPlan.model_validate(row).to_json() for row in rows]})
@@ -43,14 +45,17 @@ def approval_routes(runtime: Runtime) -> APIRouter:
     router = APIRouter()
 
     @router.get("/{episode_id}/approval")
+    @needs("viewer")
     def editor(episode_id: str) -> JSONResponse:
         return respond_to_edits(lambda: _build_plan_editor(runtime, episode_id))
 
     @router.post("/{episode_id}/approval/check")
+    @needs("editor")
     def check(episode_id: str, request: RoundEdits) -> JSONResponse:
         return respond_to_edits(lambda: describe_fates(runtime.check_plan_edits(episode_id, request.edits)))
 
     @router.post("/{episode_id}/approval")
+    @needs("editor")
     def decide(episode_id: str, decision: PlanDecision) -> JSONResponse:
         return respond_to_edits(
             lambda: DecidedPlan(episode=runtime.decide(episode_id, decision.verdict, decision.note, decision.edits))

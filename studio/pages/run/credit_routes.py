@@ -7,6 +7,7 @@ from fastapi.responses import JSONResponse
 
 from orchestrator.errors import DamagedTrace, EpisodeNotFound, InvalidEdits
 from pool_registry.errors import PoolError
+from studio.access.permissions import needs
 from studio.episode_documents.credit import measure_recorded_credit
 from studio.runtime import Runtime
 
@@ -16,6 +17,7 @@ def credit_routes(runtime: Runtime) -> APIRouter:
     router = APIRouter()
 
     @router.post("/{episode_id}/credit")
+    @needs("editor")
     def credit(episode_id: str) -> JSONResponse:
         try:
             document = runtime.run(measure_recorded_credit(runtime.store, episode_id))

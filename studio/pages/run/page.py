@@ -19,7 +19,7 @@ from orchestrator.policies.registry import draws_plans, needs_reference
 from orchestrator.traces.store import TraceFilter
 from pool_registry.errors import PoolError
 from pool_registry.pool import Pool
-from studio.access.permissions import check_event
+from studio.access.permissions import check_event, needs
 from studio.episodes import find_known_task
 from studio.frame.navigation import draw_frame
 from studio.orchestrators.choices import (
@@ -100,9 +100,11 @@ def build(runtime: Runtime) -> None:
     page = gr.context.Context.root_block
     assert page is not None, "build runs inside a page's Blocks"
 
+    @needs("viewer")
     def open_page(request: gr.Request) -> tuple[Any, ...]:
         return _initial_values(runtime, request)
 
+    @needs("editor")
     def start(
         pool_name: str,
         policy: str,
@@ -116,14 +118,15 @@ def build(runtime: Runtime) -> None:
         name = orchestrator_name(policy or "", agent_name, dialect_name, count)
         chosen, user = read_mode_choice(mode_name), request.username or ""
         try:
-            check_event(runtime.find_rights(user), "start", "run queries")
+            check_event(runtime.find_rights(user), start, "run queries")
             return runtime.start_episode(pool_name or "", name, text or "", user, chosen), ""
         except (PoolError, OrchestratorError) as error:
             return gr.skip(), _problem(str(error))
 
+    @needs("editor")
     def halt(episode_id: str | None, request: gr.Request) -> None:
         try:
-            check_event(runtime.find_rights(request.username or ""), "halt", "stop runs")
+            check_event(runtime.find_rights(request.username or ""), halt, "stop runs")
         except PoolError as error:
             gr.Info(str(error))
             return
@@ -132,18 +135,23 @@ def build(runtime: Runtime) -> None:
 
     private: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
+    @needs("viewer")
     def list_agents(pool_name: str | None) -> Any:
         return _agents(runtime, pool_name)
 
+    @needs("viewer")
     def tell(policy: str | None, pool_name: str | None, suite_choice: str | None, count: int | None) -> str:
         return _note(runtime, policy, pool_name, suite_choice, count)
 
+    @needs("viewer")
     def adapt(pool_name: str | None, text: str | None, policy: str | None) -> tuple[Any, ...]:
         return _adapt_to_pool(runtime, pool_name, text, policy)
 
+    @needs("viewer")
     def draw_query(choice: str | None, pool_name: str | None) -> Any:
         return _draw_query(runtime, choice, pool_name)
 
+    @needs("viewer")
     def list_fitting(text: str | None, policy: str | None, pool_name: str | None) -> Any:
         return _list_fitting(runtime, text, policy, pool_name)
 
@@ -267,6 +275,7 @@ def _last_pool(runtime: Runtime) -> str:
     return latest[0].pool if latest else STARTER
 
 
+@needs("viewer")
 def _parts(policy: str | None) -> tuple[Any, Any, Any]:
     policy = policy or ""
     return (

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 from orchestrator.errors import DamagedTrace, EpisodeNotFound, OrchestratorError
 from orchestrator.traces.store import EpisodeRow
 from pool_registry.errors import PoolError
+from studio.access.permissions import needs
 from studio.episode_documents.trace import build_trace_document
 from studio.episode_documents.view import build_step_detail, build_turn_detail
 from studio.frame import sse
@@ -58,11 +59,13 @@ def routes(runtime: Runtime) -> APIRouter:
     feeds = EpisodeFeeds(store)
 
     @router.get("/{episode_id}/stream")
+    @needs("viewer")
     def stream(episode_id: str, request: Request) -> StreamingResponse:
         viewer = feeds.open_viewer(find_row(runtime, episode_id))
         return sse.stream(sse.follow(request, viewer.poll, viewer.is_over, POLL_S))
 
     @router.get("/{episode_id}")
+    @needs("viewer")
     def trace(episode_id: str) -> Response:
         row = find_row(runtime, episode_id)
         body = json.dumps(_read(build_trace_document, store, row), indent=1, ensure_ascii=False)
@@ -70,16 +73,19 @@ def routes(runtime: Runtime) -> APIRouter:
         return Response(body, media_type="application/json", headers=headers)
 
     @router.get("/{episode_id}/star")
+    @needs("viewer")
     def is_starred(episode_id: str) -> JSONResponse:
         return JSONResponse({"on": find_row(runtime, episode_id).id in store.traces.list_starred()})
 
     @router.post("/{episode_id}/star")
+    @needs("editor")
     def set_star(episode_id: str, star: Star) -> JSONResponse:
         find_row(runtime, episode_id)
         store.traces.star(episode_id, star.on)
         return JSONResponse({"on": star.on})
 
     @router.get("/{episode_id}/steps/{step_id}")
+    @needs("viewer")
     def step(episode_id: str, step_id: int) -> JSONResponse:
         row = find_row(runtime, episode_id)
         stored = store.pools.by_hash(row.pool, row.pool_hash)
@@ -87,12 +93,14 @@ def routes(runtime: Runtime) -> APIRouter:
         return _respond(detail, f"episode {episode_id} has no step {step_id}")
 
     @router.get("/{episode_id}/turns/{number}")
+    @needs("viewer")
     def turn(episode_id: str, number: int) -> JSONResponse:
         find_row(runtime, episode_id)
         detail = build_turn_detail(_read(store.traces.episode, episode_id), number)
         return _respond(detail, f"episode {episode_id} has no round {number}")
 
     @router.post("/{episode_id}/again")
+    @needs("editor")
     def again(episode_id: str, change: Again) -> JSONResponse:
         row = find_row(runtime, episode_id)
         try:
@@ -102,6 +110,7 @@ def routes(runtime: Runtime) -> APIRouter:
         return JSONResponse({"episode": started})
 
     @router.post("/{episode_id}/task")
+    @needs("editor")
     def keep_task(episode_id: str, judged: Judged | None = None) -> JSONResponse:
         """Make a run one of its pool's own tasks; `problem` says why it cannot be one."""
         from trainer.demonstrations.episode_task import Judgement, keep_run  # imports what training needs

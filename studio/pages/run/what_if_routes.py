@@ -18,6 +18,7 @@ from orchestrator.what_if import Variation, vary
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Pool
+from studio.access.permissions import needs
 from studio.pages.run.edit_requests import RoundEdits, respond_to_edits
 from studio.pages.run.what_if_documents import (
     CallableWorker,
@@ -40,20 +41,24 @@ def what_if_routes(runtime: Runtime) -> APIRouter:
     router = APIRouter()
 
     @router.get("/{episode_id}/what-if")
+    @needs("viewer")
     def editor(episode_id: str) -> JSONResponse:
         return respond_to_edits(lambda: build_editor(runtime, episode_id))
 
     @router.post("/{episode_id}/what-if/check")
+    @needs("editor")
     def check(episode_id: str, request: RoundEdits) -> JSONResponse:
         return respond_to_edits(lambda: check_edits(runtime, episode_id, request))
 
     @router.post("/{episode_id}/what-if")
+    @needs("editor")
     def start(episode_id: str, request: RoundEdits) -> JSONResponse:
         return respond_to_edits(
             lambda: StartedVariation(episode=runtime.start_variation(episode_id, request.round, request.edits))
         )
 
     @router.get("/{episode_id}/variations")
+    @needs("viewer")
     def variations(episode_id: str) -> JSONResponse:
         return respond_to_edits(lambda: list_variations(runtime.store, episode_id))
 

@@ -15,7 +15,7 @@ from orchestrator.policies.labels import label_orchestrator
 from pool_registry.errors import InvalidPool, StorageError
 from studio.access.accounts import Tokens, current_user
 from studio.access.roles import current_rights
-from studio.frame.commands import Fields, PageCommands, PageReply, text, words
+from studio.frame.commands import Fields, PageCommands, PageReply, command, text, words
 from studio.frame.ports import check_port
 from studio.model_server import server_record
 from studio.orchestrators.choices import orchestrator_choices
@@ -32,12 +32,6 @@ class ServeCommands(PageCommands):
     """The commands of the Serve page, and what it shows."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self.commands = {
-            "start": self.start,
-            "stop": self.stop,
-            "add_token": self.add_token,
-            "remove_token": self.remove_token,
-        }
         self._home = runtime.store.home
         self._pools, self._tokens = runtime.store.pools, Tokens(runtime.store.engine)
         self._started: list[subprocess.Popen[bytes]] = []
@@ -63,6 +57,7 @@ class ServeCommands(PageCommands):
             home=str(self._home.root),
         )
 
+    @command("owner")
     def start(self, fields: Fields) -> PageReply:
         """Start a server and wait until it answers. Raises PoolError; InvalidPool for fields."""
         pool, orchestrator, name = text(fields, "pool"), text(fields, "orchestrator"), words(fields, "name")
@@ -79,17 +74,20 @@ class ServeCommands(PageCommands):
         self._await(process, port, log)
         return PageReply(f"{name or f'podium-{pool}'} is being served on port {port}.")
 
+    @command("owner")
     def stop(self, fields: Fields) -> PageReply:
         """Stop the server on a port. Raises StorageError when there is no such server."""
         stopped = server_record.stop_server(self._home, _port(fields))
         return PageReply(f"{stopped.model} is no longer served.")
 
+    @command("editor")
     def add_token(self, fields: Fields) -> PageReply:
         """A new token, in the reply and nowhere else. Raises AccountError, InvalidPool."""
         name = text(fields, "name").strip()
         token = NewToken(name=name, token=self._tokens.add(name, current_user.get()))
         return PageReply(f"A token for {name}.", token.to_json())
 
+    @command("editor")
     def remove_token(self, fields: Fields) -> PageReply:
         """Revoke a token. Raises AccountError."""
         self._tokens.remove(name := text(fields, "name"), _name_whose())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
+from studio.access.permissions import needs
 from studio.frame.commands import command_routes
 from studio.frame.web_page import draw_web_page
 from studio.pages.serve.commands import ServeCommands
@@ -22,6 +23,7 @@ def routes(runtime: Runtime) -> APIRouter:
     router = command_routes("serve", commands)
 
     @router.get("/api/serve")
+    @needs("viewer")
     def state() -> JSONResponse:
         return JSONResponse(commands.document().to_json())
 

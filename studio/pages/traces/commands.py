@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pool_registry.errors import InvalidPool
-from studio.frame.commands import Fields, PageCommands, PageReply, text
+from studio.frame.commands import Fields, PageCommands, PageReply, command, text
 from studio.housekeeping.things import Things, open_things
 from studio.runtime import Runtime
 
@@ -15,30 +15,28 @@ class TraceCommands(PageCommands):
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self.commands = {
-            "check": self._check,
-            "delete": self._delete,
-            "restore": self._restore,
-            "star": self._star,
-        }
 
     @property
     def _things(self) -> Things:
         return open_things(self._runtime.store)
 
+    @command("viewer")
     def _check(self, fields: Fields) -> PageReply:
         dependents = self._things.find_trace_dependents(_read_ids(fields))
         return PageReply("", {"blocking": list(dependents.blocking), "affected": list(dependents.affected)})
 
+    @command("editor")
     def _delete(self, fields: Fields) -> PageReply:
         ids = _read_ids(fields)
         entry = self._things.delete_traces(ids)
         return PageReply(f"{len(ids)} deleted.", {"trash": entry.key})
 
+    @command("editor")
     def _restore(self, fields: Fields) -> PageReply:
         entry = self._things.trash.restore(text(fields, "trash"))
         return PageReply(f"{entry.name} put back.")
 
+    @command("editor")
     def _star(self, fields: Fields) -> PageReply:
         ids, on = _read_ids(fields), fields.get("on") is not False
         for episode in ids:

@@ -13,6 +13,7 @@ from orchestrator.engine.events import Outcome
 from orchestrator.policies.labels import label_orchestrator
 from orchestrator.traces.step_counts import StepCounts
 from orchestrator.traces.store import EpisodeRow, TraceFilter
+from studio.access.permissions import needs
 from studio.frame.commands import command_routes
 from studio.frame.document import PageDocument
 from studio.pages.traces.commands import TraceCommands
@@ -64,6 +65,7 @@ def routes(runtime: Runtime) -> APIRouter:
     router.include_router(command_routes("traces", TraceCommands(runtime)))
 
     @router.get("/api/traces")
+    @needs("viewer")
     def traces(request: Request) -> JSONResponse:
         return JSONResponse(search_traces(runtime, request.query_params).to_json())
 

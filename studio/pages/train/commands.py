@@ -16,7 +16,7 @@ from pool_registry.actions import JsonValue
 from pool_registry.errors import PoolNotFound
 from pool_registry.kinds import field_problems
 from studio.access.recipe_rights import check_recipe
-from studio.frame.commands import Fields, PageCommands, PageReply
+from studio.frame.commands import Fields, PageCommands, PageReply, command
 from studio.orchestrators.default import suggest_orchestrators
 from studio.pages.train.job_document import build_job_line, load_job_recipe
 from studio.pages.train.preflight import find_gaps
@@ -44,24 +44,11 @@ class TrainCommands(PageCommands):
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self.jobs = runtime.jobs
-        self.commands = {
-            "open": self._open,
-            "preset": self._preset,
-            "of_job": self._of_job,
-            "of_pool": self._of_pool,
-            "check": self._check,
-            "fit": self._fit,
-            "places": self._places,
-            "rent": self._rent,
-            "submit": self._submit,
-            "stop": self._stop,
-            "resume": self._resume,
-            "start_queue": self._start_queue,
-            **TaskCommands(runtime).commands,
-        }
+        self.parts = (TaskCommands(runtime),)
 
     # Recipes
 
+    @command("viewer")
     def _open(self, _fields: Fields) -> PageReply:
         """What the page is built from, and the recipe that it shows first."""
         names = list_presets()
@@ -77,25 +64,30 @@ class TrainCommands(PageCommands):
             }
         )
 
+    @command("viewer")
     def _preset(self, fields: Fields) -> PageReply:
         name = str(fields.get("name"))
         if name not in list_presets():
             raise InvalidRecipe([("", f"there is no preset {name!r}; there are: {', '.join(list_presets())}")])
         return self._reply(load_recipe(name), name)
 
+    @command("viewer")
     def _of_job(self, fields: Fields) -> PageReply:
         """The recipe of a job, to be edited for another one."""
         return self._reply(self.jobs.recipe(self.jobs.get(str(fields.get("job"))).id), "")
 
+    @command("viewer")
     def _of_pool(self, fields: Fields) -> PageReply:
         """The recipe that trains on a pool's own tasks."""
         name = self._runtime.store.pools.latest(str(fields.get("name"))).pool.name
         return self._reply(build_pool_recipe(name, count_planned(name) or DEFAULT_TASKS), "")
 
+    @command("viewer")
     def _check(self, fields: Fields) -> PageReply:
         """A recipe as edited: its problems by key, or its other form and what prevents a start."""
         return self._reply(parse_draft(fields), str(fields.get("preset") or ""))
 
+    @command("editor")
     def _fit(self, fields: Fields) -> PageReply:
         from trainer.memory_fit.estimate import estimate_fit  # imports torch
 
@@ -135,9 +127,11 @@ class TrainCommands(PageCommands):
 
     # Jobs
 
+    @command("editor")
     def _submit(self, fields: Fields) -> PageReply:
         return submit(parse_draft(fields), self._runtime, agreed=fields.get("agreed") is True)
 
+    @command("owner")
     def _places(self, _fields: Fields) -> PageReply:
         """The machines that can be rented now, with their prices. Raises TrainingFailed."""
         from trainer.rented.hub_jobs import open_hub_jobs  # loads the Hub's client
@@ -145,6 +139,7 @@ class TrainCommands(PageCommands):
         check_recipe(RENTING)
         return PageReply(fields={"places": list_rented_places(open_hub_jobs().list_machines())})
 
+    @command("owner")
     def _rent(self, fields: Fields) -> PageReply:
         """What a recipe's rented machine costs and will not have, to be agreed to. Raises InvalidRecipe with what
         cannot work there, and TrainingFailed."""
@@ -156,12 +151,14 @@ class TrainCommands(PageCommands):
         refuse_problems(plan)
         return PageReply(fields={"terms": plan.describe()})
 
+    @command("editor")
     def _stop(self, fields: Fields) -> PageReply:
         row = self.jobs.stop(str(fields.get("job")))
         stopping = row.state == "stopping"
         how = "gives its machine back" if row.place.is_rented else "stops after this step, with a checkpoint"
         return PageReply(f"{row.id} {how if stopping else 'has left the queue'}")
 
+    @command("editor")
     def _resume(self, fields: Fields) -> PageReply:
         job = str(fields.get("job"))
         if not self.jobs.get(job).place.is_here:
@@ -170,6 +167,7 @@ class TrainCommands(PageCommands):
         now = self.jobs.start(row.id)
         return PageReply(f"{row.id} {'continues' if now else 'waits in the queue'}")
 
+    @command("editor")
     def _start_queue(self, _fields: Fields) -> PageReply:
         started = self.jobs.start_next()
         self.jobs.start_rented()

@@ -15,6 +15,7 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from pool_registry.actions import JsonValue
+from studio.access.permissions import needs
 from studio.frame import sse
 from studio.frame.commands import command_routes
 from studio.pages.train.commands import TrainCommands, list_preset_documents
@@ -37,10 +38,12 @@ def routes(runtime: Runtime) -> APIRouter:
     router = command_routes("train", commands)
 
     @router.get("/api/jobs")
+    @needs("viewer")
     def jobs() -> JSONResponse:
         return JSONResponse({"jobs": [line.to_json() for line in commands.list()]})
 
     @router.get("/api/jobs/{job}")
+    @needs("viewer")
     def job(job: str) -> JSONResponse:
         row = _find_job(store, job)
         reader = MetricsReader(store.folder(job).metrics)
@@ -51,18 +54,21 @@ def routes(runtime: Runtime) -> APIRouter:
         return JSONResponse(document.to_json())
 
     @router.get("/api/jobs/{job}/stream")
+    @needs("viewer")
     def stream(job: str, request: Request) -> StreamingResponse:
         _find_job(store, job)
         follower = JobFollower(store, job, request.headers.get("last-event-id", ""))
         return sse.stream(sse.follow(request, follower.poll, follower.is_over, POLL_S))
 
     @router.get("/api/jobs/{job}/rollouts")
+    @needs("viewer")
     def rollouts(job: str, step: int | None = None, first: int = 0) -> JSONResponse:
         _find_job(store, job)
         path = store.folder(job).rollouts
         return JSONResponse(browser.document(job, path, step, max(0, min(first, 100_000))).to_json())
 
     @router.get("/api/recipes")
+    @needs("viewer")
     def recipes() -> JSONResponse:
         return JSONResponse({"recipes": [preset.to_json() for preset in list_preset_documents()]})
 

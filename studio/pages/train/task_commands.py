@@ -14,7 +14,7 @@ from pool_registry.errors import InvalidPool
 from pool_registry.kinds import field_problems
 from pool_registry.pool import Pool
 from studio.access.recipe_rights import check_task_source
-from studio.frame.commands import Command, Fields, PageReply, table, text, words
+from studio.frame.commands import Fields, PageCommands, PageReply, command, table, text, words
 from studio.pages.train.task_documents import (
     PlanOutcome,
     VerifierDocument,
@@ -39,23 +39,13 @@ PREVIEW = 20
 LISTS = ("set", "one_of", "states_all")  # verifiers whose answer is a list
 
 
-class TaskCommands:
+class TaskCommands(PageCommands):
     """Commands by name. Those that change tasks reply with the tasks as they are then."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self.commands: dict[str, Command] = {
-            "tasks": self._show,
-            "make_tasks": self._make,
-            "read_tasks": self._read,
-            "add_tasks": self._add,
-            "save_task": self._save,
-            "strike_task": self._strike,
-            "restore_task": self._restore,
-            "try_task": self._try,
-            "run_plan": self._run_plan,
-        }
 
+    @command("viewer", "tasks")
     def _show(self, fields: Fields) -> PageReply:
         source = text(fields, "source")
         check_task_source(source)
@@ -65,6 +55,7 @@ class TaskCommands:
         chosen = tuple(level for level in levels if isinstance(level, int)) if isinstance(levels, list) else (1,)
         return PageReply(fields={"tasks": build_source_document(source, chosen).to_json()})
 
+    @command("editor", "make_tasks")
     def _make(self, fields: Fields) -> PageReply:
         """Make tasks in place of those that were made before."""
         pool = self._pool(fields)
@@ -76,6 +67,7 @@ class TaskCommands:
         notes += [f"{merge.struck:,} that you struck or edited stay out"] if merge.struck else []
         return self._reply(fields, "; ".join([f"Made {merge.made:,} tasks", *notes]))
 
+    @command("editor", "read_tasks")
     def _read(self, fields: Fields) -> PageReply:
         """What pasted or uploaded text holds; nothing is kept."""
         pool, lines = self._pool(fields), read_tasks(_long_text(fields), "this", "own")
@@ -98,6 +90,7 @@ class TaskCommands:
         }
         return PageReply(fields={"preview": preview})
 
+    @command("editor", "add_tasks")
     def _add(self, fields: Fields) -> PageReply:
         """Keep every line that is a task."""
         pool = self._pool(fields)
@@ -106,6 +99,7 @@ class TaskCommands:
         open_task_book(pool.name).add(lines)
         return self._reply(fields, f"Added {len(lines):,} {'task' if len(lines) == 1 else 'tasks'}")
 
+    @command("editor", "save_task")
     def _save(self, fields: Fields) -> PageReply:
         """Put an edited task in the place of `query`, or add a new one."""
         pool = self._pool(fields)
@@ -122,14 +116,17 @@ class TaskCommands:
             return PageReply(problems=(("", str(conflict)),), fields={"based_on": conflict.based_on})
         return self._reply(fields, "Saved" if query else "Added")
 
+    @command("editor", "strike_task")
     def _strike(self, fields: Fields) -> PageReply:
         open_task_book(self._pool(fields).name).strike(text(fields, "query"))
         return self._reply(fields)
 
+    @command("editor", "restore_task")
     def _restore(self, fields: Fields) -> PageReply:
         open_task_book(self._pool(fields).name).restore(text(fields, "query"))
         return self._reply(fields, "Put back")
 
+    @command("editor", "try_task")
     def _try(self, fields: Fields) -> PageReply:
         """How a written task is graded: answers by example, and one that a person gives."""
         pool, (_, task) = self._pool(fields), parse_written(table(fields, "task"))
@@ -145,6 +142,7 @@ class TaskCommands:
         )
         return PageReply(fields={"verifier": document.to_json()})
 
+    @command("editor")
     def _run_plan(self, fields: Fields) -> PageReply:
         """Call the workers of a written plan, and say whether its answer is the right one."""
         pool, (_, task) = self._pool(fields), parse_written(table(fields, "task"))

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from itertools import chain
 
 import pytest
-from fastapi import routing
 from fastapi.testclient import TestClient
 
 from assets import asset
 from pool_registry.worker import WorkerSpec
 from studio.access.accounts import AccountError, Accounts, Tokens
-from studio.access.permissions import (
-    COMMAND_PREFIX,
-    COMMANDS,
-    EVENTS,
-    GRADIO_ROUTES,
-    ROUTES,
-    SERVED_ROUTES,
-    find_role,
-    list_declared,
-    stands_in_gradio_rows,
-)
-from studio.access.request_guards import CLOSED_UNLESS_NEEDED
+from studio.access.login import LoginWall
+from studio.access.permissions import COMMAND_PREFIX, find_need, list_endpoints
+from studio.access.request_guards import CLOSED_UNLESS_NEEDED, GRADIO_ROUTES, stands_in_gradio_rows
 from studio.access.roles import UserRole
+from studio.frame import commands
+from studio.model_server.app import BearerGuard
 
 pytestmark = pytest.mark.medium
 
@@ -53,6 +44,11 @@ def app(runtime):
 
 
 @pytest.fixture(scope="module")
+def permissions(app):
+    return next(wall for wall in app.user_middleware if wall.cls is LoginWall).kwargs["permissions"]
+
+
+@pytest.fixture(scope="module")
 def clients(app) -> dict[str, TestClient]:
     return {name: log_in(app, name) for name in PEOPLE}
 
@@ -73,18 +69,6 @@ def refusal(answer) -> str:
     return "" if reply.get("ok", answer.status_code == 200) else reply["problems"][0][1]
 
 
-def list_routes(routes) -> set[str]:
-    """METHOD PATH of every route, without those of mounted applications."""
-    # Newer versions of FastAPI keep the routes of a router together; the one that comes with vLLM lists them all.
-    list_contexts = getattr(routing, "iter_route_contexts", iter)
-    return {
-        f"{method} {context.path}"
-        for context in list_contexts(routes)
-        for method in (getattr(context, "methods", None) or ())
-        if method not in ("HEAD", "OPTIONS")
-    }
-
-
 def gradio_of(app):
     return app.routes[-1].app
 
@@ -92,36 +76,35 @@ def gradio_of(app):
 # Every command and route has a declared role
 
 
-def test_every_command_of_every_page_declares_a_role(runtime):
-    from studio.frame.navigation import PAGES
-    from studio.housekeeping.routes import HousekeepingCommands
-    from studio.pages.compare.commands import CompareCommands
-    from studio.pages.pool.commands import PoolCommands
-    from studio.pages.publish.commands import PublishCommands
-    from studio.pages.serve.commands import ServeCommands
-    from studio.pages.traces.commands import TraceCommands
-    from studio.pages.train.commands import TrainCommands
-
-    pages = {
-        "pool": PoolCommands,
-        "train": TrainCommands,
-        "compare": CompareCommands,
-        "traces": TraceCommands,
-        "publish": PublishCommands,
-        "serve": ServeCommands,
-    }
-    assert {*pages, "run"} == set(PAGES), "the Run page has events and routes, every other one commands"
-    pages["housekeeping"] = HousekeepingCommands
-    declared = {
-        page: sorted(name for names in roles.values() for name in names.split()) for page, roles in COMMANDS.items()
-    }
-    assert declared == {page: sorted(commands(runtime).commands) for page, commands in pages.items()}
+def test_every_route_and_command_of_the_studio_declares_a_role(app, permissions):
+    declared = {row for row, endpoint in list_endpoints(app.routes) if find_need(endpoint)}
+    assert {row for row, _ in list_endpoints(app.routes)} - declared == OPEN
+    assert declared | set(GRADIO_ROUTES) == {row for row in permissions.rows if not row.startswith("EVENT ")}
 
 
-def test_every_route_of_the_studio_declares_a_role(app):
-    declared = {row for rows in ROUTES.values() for row in rows}
-    routes = {row for row in list_routes(app.routes) if "/api/pages/" not in row}
-    assert routes - OPEN == declared
+def test_a_command_cannot_be_written_without_a_role():
+    with pytest.raises(TypeError, match="role"):
+        commands.command()
+    with pytest.raises(ValueError, match="visitor"):
+        commands.command("visitor")
+
+
+def test_two_commands_of_a_page_do_not_share_a_name():
+    class Part(commands.PageCommands):
+        @commands.command("owner")
+        def greet(self, _fields):
+            return commands.PageReply("part")
+
+    class Whole(commands.PageCommands):
+        def __init__(self):
+            self.parts = (Part(),)
+
+        @commands.command("viewer", "greet")
+        def _greet(self, _fields):
+            return commands.PageReply("whole")
+
+    with pytest.raises(ValueError, match="Whole have the same name"):
+        _ = Whole().commands
 
 
 def test_every_route_of_a_served_model_declares_a_role(runtime):
@@ -131,31 +114,29 @@ def test_every_route_of_a_served_model_declares_a_role(runtime):
 
     routers = [build_pool_routes(runtime.store)]
     served = create_model_app(runtime.store, ServedModel("starter", ""), loopback=True, routers=routers)
-    declared = {row for rows in SERVED_ROUTES.values() for row in rows}
-    paths = {row for row in list_routes(served.routes) if not row.endswith(" /mcp")}
-    assert paths == {row for row in declared if not row.endswith(" /mcp")}
-    assert any(getattr(route, "path", "") == "/mcp" for route in served.routes)
-    assert find_role("POST", "/mcp") is UserRole.EDITOR
+    endpoints = dict(list_endpoints(served.routes))
+    assert "POST /v1/chat/completions" in endpoints and all(find_need(endpoint) for endpoint in endpoints.values())
+    guard = next(middleware for middleware in served.user_middleware if middleware.cls is BearerGuard)
+    assert guard.kwargs["permissions"].find_role("POST", "/mcp") is UserRole.EDITOR
 
 
 def test_every_event_of_the_run_page_declares_a_role(app):
-    names = {function.name for function in gradio_of(app).get_blocks().fns.values() if function.name}
-    assert names == set(EVENTS)
+    functions = [event.fn for event in gradio_of(app).get_blocks().fns.values() if event.name]
+    assert functions and all(find_need(function) for function in functions)
 
 
-def test_no_row_stands_twice_and_what_is_not_declared_is_for_owners():
-    rows = [row for row, _ in list_declared()]
-    assert len(rows) == len(set(rows))
-    assert find_role("POST", "/api/pages/toy/greet") is UserRole.OWNER
-    assert find_role("POST", "/api/pages/pool/show/../create") is UserRole.OWNER
-    assert find_role("HEAD", "/api/traces") is UserRole.VIEWER
+def test_what_is_not_declared_is_for_owners(permissions):
+    assert permissions.find_role("POST", "/api/pages/toy/greet") is UserRole.OWNER
+    assert permissions.find_role("POST", "/api/pages/pool/show/../create") is UserRole.OWNER
+    assert permissions.find_role("POST", "/api/pages/pool/dance") is UserRole.OWNER
+    assert permissions.find_role("HEAD", "/api/traces") is UserRole.VIEWER
 
 
 def test_gradio_is_closed_but_for_what_the_pages_need(app, clients):
     from studio.frame.navigation import PAGES
 
     pages = {page.address.rstrip("/") for page in PAGES.values()}
-    for row in list_routes(gradio_of(app).routes):
+    for row, _ in list_endpoints(gradio_of(app).routes):
         method, path = row.split(" ", 1)
         needed = stands_in_gradio_rows(method, path) or path.rstrip("/") in pages
         assert needed or path.startswith(CLOSED_UNLESS_NEEDED) or row == "GET /logout" or row == "POST /login", row
@@ -434,8 +415,7 @@ def test_a_token_may_do_what_its_person_may(runtime):
     assert ask("eddy", "GET", "/v1/pools").status_code == 401
 
 
-def test_every_control_is_marked_with_a_request_that_the_table_declares():
-    declared = {row for row, _ in list_declared()}
+def test_every_control_is_marked_with_a_request_that_declares_a_role(permissions):
     scripts = asset("web").glob("*/*.js")
     marks = chain.from_iterable(
         re.findall(r'"((?:POST )?/?[\w/{}-]+/[\w/{}-]+)"\)', line)
@@ -444,7 +424,7 @@ def test_every_control_is_marked_with_a_request_that_the_table_declares():
         if "needs(" in line
     )
     rows = {mark if mark.startswith("POST ") else f"{COMMAND_PREFIX}{mark}" for mark in marks}
-    assert len(rows) > 25 and rows <= declared
+    assert len(rows) > 25 and rows <= set(permissions.rows)
 
 
 # What no control sends by itself: asked while a person types or chooses, undone in a toast, or drawn only for owners.
@@ -454,12 +434,9 @@ WITHOUT_A_CONTROL = {
 }
 
 
-def test_every_command_that_a_role_is_refused_marks_its_control():
+def test_every_command_that_a_role_is_refused_marks_its_control(permissions):
     scripts = "".join(path.read_text(encoding="utf-8") for path in asset("web").glob("*/*.js"))
-    refused = {f"{page}/{name}" for page, roles in COMMANDS.items() for name in _list_above_viewers(roles)}
-    unmarked = {command for command in refused if f'"{command}"' not in scripts}
+    above_viewers = [row for row, need in permissions.rows.items() if need.role is not UserRole.VIEWER]
+    refused = {row.removeprefix(COMMAND_PREFIX) for row in above_viewers if row.startswith(COMMAND_PREFIX)}
+    unmarked = {command for command in refused if f'"{command}"' not in scripts and "{" not in command}
     assert unmarked == WITHOUT_A_CONTROL
-
-
-def _list_above_viewers(roles: Mapping[UserRole, str]) -> list[str]:
-    return [name for role, names in roles.items() if role is not UserRole.VIEWER for name in names.split()]

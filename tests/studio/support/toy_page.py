@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from pool_registry.errors import InvalidPool
 from studio.access.accounts import current_user
-from studio.frame.commands import Fields, PageCommands, PageReply, command_routes, text
+from studio.frame.commands import Fields, PageCommands, PageReply, command, command_routes, text
 from studio.frame.web_page import draw_web_page
 from studio.runtime import Runtime
 
@@ -14,13 +14,12 @@ from studio.runtime import Runtime
 class ToyCommands(PageCommands):
     """`greet` and `refuse`."""
 
-    def __init__(self) -> None:
-        self.commands = {"greet": self._greet, "refuse": self._refuse}
-
-    def _greet(self, fields: Fields) -> PageReply:
+    @command("editor")
+    def greet(self, fields: Fields) -> PageReply:
         return PageReply(f"Hello {text(fields, 'name')}", {"user": current_user.get()})
 
-    def _refuse(self, _fields: Fields) -> PageReply:
+    @command("viewer")
+    def refuse(self, _fields: Fields) -> PageReply:
         raise InvalidPool([("toy", "this toy is broken")])
 
 
