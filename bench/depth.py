@@ -28,11 +28,11 @@ from orchestrator.out_of_depth.gauge import THRESHOLD, measure_depth
 from orchestrator.out_of_depth.learnt_queries import FILE, load_learnt_queries
 from orchestrator.policies.fallback import BEYOND
 from orchestrator.reader.bind_needs import measure_likeness
+from podium_lessons.sources import HELD_OUT_FAMILIES
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.pool import Pool
 from trainer.learner.fit_depth import load_far_out, measure_auroc
 from trainer.recipe_sections import TaskSettings
-from trainer.tasks import list_held_out_families
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import RefusalVerifier
@@ -61,7 +61,7 @@ def measure_checkpoint(name: str, count: int, learnt_alone: bool = False) -> dic
     settings = TaskSettings.model_validate(checkpoint.recipe["tasks"])
     groups = {
         "held in": draw(settings.source, count, settings.seed, settings.levels),
-        "held-out families": draw(",".join(list_held_out_families()), count),
+        "held-out families": draw(",".join(HELD_OUT_FAMILIES), count),
         "everyday": draw(EVERYDAY, count),
     }
     if is_reader := checkpoint.prompt == "reader":

@@ -58,6 +58,7 @@ from orchestrator.engine.events import TaskRef
 from orchestrator.orchestrator_name import TurnOptions, add_options
 from orchestrator.policies.registry import orchestrator_factory
 from orchestrator.reader.refusal import is_refusal
+from podium_lessons.sources import HELD_OUT_FAMILIES, TRAIN_FAMILIES
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.imports.functions import list_functions
 from pool_registry.language_models.completion import Draw
@@ -65,7 +66,7 @@ from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from trainer.evaluation.trials import run_task
 from trainer.results.statistics import bootstrap_mean
-from trainer.tasks import find_task, list_held_out_families, list_train_families
+from trainer.tasks import find_task
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 from trainer.tasks.task_conditions import apply_condition_to_tasks
@@ -215,7 +216,7 @@ def draw(source: str, count: int) -> list[Task]:
 
 
 def draw_families(count: int) -> list[Task]:
-    return draw(",".join(list_train_families()), count)
+    return draw(",".join(TRAIN_FAMILIES), count)
 
 
 def apply_to_families(condition: str) -> Callable[[int], list[Task]]:
@@ -294,7 +295,7 @@ def list_cells() -> Iterator[tuple[str, Callable[[int], list[Task]]]]:
     yield "seen", draw_families
     for condition in CONDITIONS:
         yield condition, apply_to_families(condition)
-    yield "held_out", lambda count: draw(",".join(list_held_out_families()), count)
+    yield "held_out", lambda count: draw(",".join(HELD_OUT_FAMILIES), count)
     yield "worlds", leave_out_refusals("worlds:held_out")
     yield "projects", leave_out_refusals("projects:held_out")
     yield "everyday", leave_out_refusals("everyday:held_out")

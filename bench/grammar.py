@@ -20,12 +20,13 @@ from typing import Any
 
 from orchestrator.binding.bind_workers import BindingSettings
 from orchestrator.policies.registry import orchestrator_factory
+from podium_lessons.sources import TRAIN_FAMILIES
 from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.starter import starter_pool
 from trainer.evaluation.trials import LocalTrials, plan_trials, run_trials
 from trainer.results.rows import ResultRow
-from trainer.tasks import SUITES, list_train_families
+from trainer.tasks import SUITES
 from trainer.tasks.task import Task
 from trainer.tasks.task_conditions import apply_condition_to_tasks
 
@@ -45,7 +46,7 @@ def main() -> None:
 
 async def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     """One row per orchestrator and option."""
-    cells = [(name, level) for name in list_train_families() for level in (1, 2, 3)]
+    cells = [(name, level) for name in TRAIN_FAMILIES for level in (1, 2, 3)]
     tasks = [SUITES[name].task(level, "test", i) for name, level in cells for i in range(options.tasks)]
     pool = starter_pool()
     pool = pool.model_copy(update={"limits": pool.limits.model_copy(update={"max_rounds": 1})})

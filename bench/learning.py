@@ -29,6 +29,7 @@ from typing import Any
 from orchestrator.binding.bind_workers import BindingSettings
 from orchestrator.checkpoints import find_checkpoint, read_checkpoint
 from orchestrator.engine.episode_loop import NoSink
+from podium_lessons.sources import HELD_OUT_FAMILIES, TRAIN_FAMILIES
 from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Pool
@@ -38,7 +39,7 @@ from trainer.evaluation.trials import LocalTrials, Trial, plan_trials, run_trial
 from trainer.results.rows import ResultRow
 from trainer.results.statistics import bootstrap_mean
 from trainer.results.summary import summarize
-from trainer.tasks import SUITES, list_held_out_families, list_train_families
+from trainer.tasks import SUITES
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 from trainer.tasks.task_conditions import apply_condition_to_tasks
@@ -46,10 +47,10 @@ from trainer.tasks.task_conditions import apply_condition_to_tasks
 ORCHESTRATORS = ("base", "starter-sft", "starter-grpo")
 LEVELS = (1, 2, 3)
 GROUPS = {
-    "seen": ("seen", list_train_families()),
-    "renamed": ("renamed", list_train_families()),
-    "missing": ("missing", list_train_families()),
-    "held-out": ("seen", list_held_out_families()),
+    "seen": ("seen", TRAIN_FAMILIES),
+    "renamed": ("renamed", TRAIN_FAMILIES),
+    "missing": ("missing", TRAIN_FAMILIES),
+    "held-out": ("seen", HELD_OUT_FAMILIES),
 }
 
 

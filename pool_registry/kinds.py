@@ -91,9 +91,6 @@ _TARGETS = {
     "http": "pool_registry.workers.http:Http",
     "openapi": "pool_registry.workers.openapi:OpenApi",
     "space": "pool_registry.workers.space:Space",
-    "world": "trainer.tasks.worlds.worker:World",
-    "everyday": "trainer.tasks.everyday.worker:Everyday",
-    "project": "trainer.tasks.projects.worker:ProjectFunction",
     "orchestrator": "pool_registry.workers.orchestrator:Recursion",
 }
 KINDS = ExtensionTable("podium.workers", Kind, (Kind(name, target) for name, target in _TARGETS.items()), _make_kind)

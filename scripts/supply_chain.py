@@ -46,7 +46,8 @@ KNOWN_STARTS = {
     r"distutils-precedence\.pth": r"import os; var = 'SETUPTOOLS_USE_DISTUTILS'; "
     r"enabled = os\.environ\.get\(var, 'local'\) == 'local'; "
     r"enabled and __import__\('_distutils_hack'\)\.add_shim\(\);\s*",
-    r"__editable__\.podium_studio-[\w.]+\.pth": r"import (__editable___podium_studio_\w+_finder); \1\.install\(\)\s*",
+    r"__editable__\.podium_(studio|lessons)-[\w.]+\.pth": r"import (__editable___podium_\w+_finder); "
+    r"\1\.install\(\)\s*",
     r"_virtualenv\.pth": r"import _virtualenv\s*",
 }
 

@@ -1,7 +1,8 @@
 """Bind needs to the workers of a pool: by the likeness of the vectors of the need and of each worker's card.
 
 The vectors come from all-MiniLM-L6-v2 with a small adapter that learnt which worker of a pool serves a need, on
-generated worlds (scripts/train_need_encoder.py). Where the sentence model is not installed shared words decide.
+generated worlds (lessons/podium_lessons/scripts/train_need_encoder.py). Where the sentence model is not installed
+shared words decide.
 """
 
 from __future__ import annotations

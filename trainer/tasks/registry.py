@@ -1,4 +1,4 @@
-"""Where tasks come from: the generated families and every other source. The one place to register either.
+"""Where tasks come from: a person's own, those of the Hub, and the families and sources of other packages.
 
 A recipe or a command names a source as NAME or NAME:ARGUMENT, and several families with commas between them. Another
 package adds a source by an entry point:
@@ -8,7 +8,8 @@ package adds a source by an entry point:
 
 Its value is one of
 - a `Suite`, class or object: a generated family, with levels, splits and reference plans like the built-in ones;
-- a `TaskSource`: an object with `tasks(split, count, seed, levels)`;
+- a `TaskSource`: an object with `tasks(split, count, seed, levels)`, and `levels` where its tasks have some;
+- a `TaskProvider` of that name: a row of the table as it stands, which is opened with what stands behind the colon;
 - a function that returns a `TaskSource`, or an iterable of tasks: pairs (query, answer), mappings like the lines of a
   JSONL file, or `Task` objects. Where a row names no split, the hash of its query decides. A function with a parameter
   is given what stands behind the colon, "" without one.
@@ -27,33 +28,18 @@ from typing import Any
 
 from pool_registry.extension_table import ExtensionTable
 from trainer.errors import UnknownTask
-from trainer.tasks.families.atlas import Atlas
-from trainer.tasks.families.dossier import Dossier
-from trainer.tasks.families.forge import Forge
-from trainer.tasks.families.itinerary import Itinerary
-from trainer.tasks.families.joined import Joined
-from trainer.tasks.families.ledger import Ledger
-from trainer.tasks.families.workshop import Workshop
 from trainer.tasks.sources.source import (
-    ExtensionSource,
     MixedSource,
     SuiteSource,
     TaskList,
     TaskSource,
     explain_failure,
+    guard_source,
 )
 from trainer.tasks.suite import Suite
 from trainer.tasks.task import Task
 
 log = logging.getLogger(__name__)
-FAMILIES: tuple[Suite[Any], ...] = (
-    Joined(Ledger()),
-    Joined(Atlas()),
-    Joined(Forge()),
-    Joined(Itinerary()),
-    Workshop(),
-    Dossier(),
-)
 _SHARE = re.compile(r"(.+?)(?:\*([1-9][0-9]?))?", re.DOTALL)
 MAX_RECOGNIZED_CHARS = 2000  # no suite writes longer queries
 
@@ -101,38 +87,16 @@ def _open_gym(argument: str) -> TaskSource:
     return GymSource(f"reasoning_gym:{argument}", open_family(argument))
 
 
-def _open_everyday(argument: str) -> TaskSource:
-    from trainer.tasks.everyday.source import open_everyday
-
-    return open_everyday(argument)
-
-
 def _open_practice(argument: str) -> TaskSource:
     from trainer.tasks.practice.stored import open_practice
 
     return open_practice(argument)
 
 
-def _open_worlds(argument: str) -> TaskSource:
-    from trainer.tasks.worlds.source import open_worlds
-
-    return open_worlds(argument)
-
-
-def _open_projects(argument: str) -> TaskSource:
-    from trainer.tasks.projects.source import open_projects
-
-    return open_projects(argument)
-
-
-def _open_casual(argument: str) -> TaskSource:
-    from trainer.tasks.casual.families import open_casual
-
-    return open_casual(argument)
-
-
 def _make_provider(entry: EntryPoint, value: object) -> TaskProvider:
     """The row of an entry point's value."""
+    if isinstance(value, TaskProvider):
+        return value
     name = entry.name
     if isinstance(value, type) and issubclass(value, Suite):
         value = value()
@@ -172,7 +136,6 @@ PROVIDERS = ExtensionTable(
     "podium.tasks",
     TaskProvider,
     (
-        *(_provide_suite(suite) for suite in FAMILIES),
         TaskProvider("file", "Your own tasks, one JSON object a line.", _open_file, ":PATH.jsonl", "file:tasks.jsonl"),
         TaskProvider(
             "practice",
@@ -194,34 +157,6 @@ PROVIDERS = ExtensionTable(
             _open_gym,
             ":FAMILY",
             "reasoning_gym:basic_arithmetic",
-        ),
-        TaskProvider(
-            "casual",
-            "The four families in the words of a person: terse, chatty, with other spellings of figures and dates.",
-            _open_casual,
-            "[:FAMILY,...]",
-            "casual",
-        ),
-        TaskProvider(
-            "worlds",
-            "Generated worlds: every few tasks have a database, tools and a pool of their own.",
-            _open_worlds,
-            "[:DOMAIN,...|:held_out]",
-            "worlds",
-        ),
-        TaskProvider(
-            "projects",
-            "What people ask of a handful of functions of their own: a shop, a club, a job.",
-            _open_projects,
-            "[:PROJECT,...|:held_out]",
-            "projects",
-        ),
-        TaskProvider(
-            "everyday",
-            "Plain questions on ordinary tools, of all subjects or of one; held_out are those written by hand.",
-            _open_everyday,
-            "[:SUBJECT|:held_out]",
-            "everyday",
         ),
     ),
     _make_provider,
@@ -328,12 +263,12 @@ def _open_one(text: str) -> TaskSource:
     if not package:
         return provider.open(argument)
     with explain_failure(name, package):
-        return ExtensionSource(name, package, provider.open(argument))
+        return guard_source(name, package, provider.open(argument))
 
 
 def _with_package(name: str, families: list[str], source: TaskSource) -> TaskSource:
     packages = list(dict.fromkeys(filter(None, map(PROVIDERS.package_of, families))))
-    return ExtensionSource(name, ", ".join(packages), source) if packages else source
+    return guard_source(name, ", ".join(packages), source) if packages else source
 
 
 def _explain_unknown(what: str, name: str, choices: str) -> str:

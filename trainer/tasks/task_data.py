@@ -1,7 +1,7 @@
-"""The words and figures behind the generated tasks: one YAML file for each family, in assets/tasks.
+"""The words and figures behind tasks and pools: YAML files in assets/tasks, and those of other packages.
 
-A file is read when its family is first used, and checked against a model: what is missing, unknown or of another type
-is an error that names the file and the place in it.
+A file is read when it is first needed, and checked against a model: what is missing, unknown or of another type is an
+error that names the file and the place in it.
 """
 
 from __future__ import annotations
@@ -10,46 +10,31 @@ import json
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from assets import asset
 from pool_registry.kinds import field_problems
 from trainer.errors import UnusableTasks
 
 FOLDER = "tasks"
-MIN_TEXTS = 3  # the test split draws from the last three (wordings.py)
 
-M = TypeVar("M", bound="TaskData")
+Data = TypeVar("Data", bound="TaskData")
 
 
 class TaskData(BaseModel):
-    """A file of assets/tasks, or a part of one."""
+    """A file of words and figures, or a part of one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
-class QueryTexts(TaskData):
-    """The texts of one kind of query. `asks` tells kinds of one level apart."""
-
-    level: int
-    asks: str = ""
-    texts: tuple[str, ...] = Field(min_length=MIN_TEXTS)
-
-
-class FamilyData(TaskData):
-    """The texts of a family's queries."""
-
-    queries: tuple[QueryTexts, ...] = Field(min_length=1)
-
-
-def load_task_data(name: str, model: type[M]) -> M:
+def load_task_data(name: str, model: type[Data]) -> Data:
     """The content of assets/tasks/NAME.yaml. Raises UnusableTasks."""
     return read_task_data(asset(FOLDER) / f"{name}.yaml", model)
 
 
-def read_task_data(path: Path, model: type[M]) -> M:
+def read_task_data(path: Path, model: type[Data]) -> Data:
     """The content of a YAML file. Raises UnusableTasks with the file and every place in it that is wrong."""
-    import yaml  # here: importing the families reads no file and needs no parser
+    import yaml  # here: importing reads no file and needs no parser
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times as fast
     try:

@@ -22,14 +22,14 @@ from orchestrator.repairs.name_operations import (
     list_servers,
     write_choices,
 )
+from podium_lessons.everyday.everyday_data import ToolData, load_tools
+from podium_lessons.lesson_data import load_lesson_data
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.language_models.completion import Completion
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from tests.orchestrator.support.grammar_walk import accepts
-from trainer.tasks.everyday.everyday_data import ToolData, load_tools
 from trainer.tasks.registry import open_source
-from trainer.tasks.task_data import load_task_data
 
 WORKS = ("add", "subtract", "multiply", "divide")
 
@@ -57,7 +57,7 @@ FOUR_FUNCTIONS = make_worker(
 
 
 def test_the_words_are_those_that_a_reader_learns():
-    tools = {tool.work: tool.need for tool in load_task_data("project_tools", ToolData).tools}
+    tools = {tool.work: tool.need for tool in load_lesson_data("project_tools", ToolData).tools}
     assert tuple(tools[work] for work in WORKS) == OPERATIONS
     assert tuple(load_tools()[work].need for work in ("evaluate", "arithmetic")) == SUMS
     assert asks_for_sum(Need("Evaluate an arithmetic expression")) and not asks_for_sum(Need(OPERATIONS[0]))
@@ -71,7 +71,7 @@ def test_the_choices_keep_the_needs_before():
 
 @pytest.mark.medium
 def test_of_thirty_cards_of_one_operation_all_but_one_are_known():
-    tools = {tool.work: tool for tool in load_task_data("project_tools", ToolData).tools}
+    tools = {tool.work: tool for tool in load_lesson_data("project_tools", ToolData).tools}
     cards = [
         (operation, open_pool(make_worker(work, name, description)).workers[name])
         for work, operation in zip(WORKS, OPERATIONS, strict=True)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.checkpoints import MANIFEST, find_checkpoint, read_checkpoint
+from podium_lessons.worlds.source import open_worlds
 from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool
 from pool_registry.portable_pool import stays_because, travellers
@@ -21,7 +22,6 @@ from studio.publish.bundle import LISTING, Entry, make_bundle, write_folder
 from studio.publish.model_repo import Weights, checkpoint_entries, without_paths
 from studio.publish.request import InvalidPublication, Publication, PublishError, parse_publication
 from studio.publish.secret_scan import check_bundles, scan_entry
-from trainer.tasks.worlds.source import open_worlds
 
 KEY = "sk-canary/4711+env=secret&x"
 ASKED = Publication(pool="starter", orchestrator="starter-grpo", repo="tiny")
@@ -91,12 +91,12 @@ def test_the_tools_of_generated_tasks_stay():
     (task,) = open_worlds().tasks("train", 1)
     assert task.pool is not None
     tools = [spec for spec in task.pool.workers if spec.kind == "world"]
-    assert tools and all("trainer" in stays_because(spec) for spec in tools)
+    assert tools and all("podium-lessons, which was installed from a folder" in stays_because(spec) for spec in tools)
 
 
 def test_the_code_that_travels_is_complete_by_its_own_imports():
     """Every import at the top of a file that travels is another such file, a pinned package or the standard library."""
-    travelling = [kind for kind in KINDS.values() if not kind.module.startswith("trainer.")]
+    travelling = [kind for kind in KINDS.values() if not kind.distribution]
     files = engine_sources([*ENGINE, *(kind.module for kind in travelling)])
     for path, file in files.items():
         assert path.endswith(".py") and not path.startswith(("trainer/", "tests/"))

@@ -12,6 +12,7 @@ import json
 
 import pytest
 
+from podium_lessons.sources import HELD_OUT_FAMILIES, TRAIN_FAMILIES
 from pool_registry.starter import starter_pool
 from trainer.demonstrations.renamed_copies import make_variants
 from trainer.demonstrations.transcripts import Demonstration
@@ -20,7 +21,7 @@ from trainer.tasks.pool_conditions import CONDITIONS, apply_condition
 from trainer.tasks.suite import SPLITS
 
 TASKS = 20  # of every family, level and split
-CELLS = [(family, level) for family, suite in SUITES.items() for level in suite.levels]
+CELLS = [(family, level) for family in (*TRAIN_FAMILIES, *HELD_OUT_FAMILIES) for level in SUITES[family].levels]
 POOL_SEEDS = range(5)
 TASK_DIGESTS: dict[tuple[str, int], str] = {
     ("ledger", 1): "69d09c715784892e65ec451776889173",

@@ -144,6 +144,21 @@ class ExtensionSource:
         return tasks
 
 
+class LevelledExtensionSource(ExtensionSource):
+    """A source of another package whose tasks have levels: it is asked for those that it has."""
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        assert isinstance(self._source, HasLevels), "guard_source makes one of sources with levels only"
+        return self._source.levels
+
+
+def guard_source(name: str, package: str, source: TaskSource) -> ExtensionSource:
+    """The source of another package, so that a failure names this package; with its levels where it has some."""
+    guard = LevelledExtensionSource if isinstance(source, HasLevels) else ExtensionSource
+    return guard(name, package, source)
+
+
 @contextmanager
 def explain_failure(name: str, package: str) -> Iterator[None]:
     """Turn what another package's code raises into UnusableTasks that names the package."""
