@@ -50,6 +50,9 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
         runtime.close()
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    for page in PAGES.values():
+        if page.folder is not None:
+            app.mount(f"/podium/web/{page.name}", StaticFiles(directory=page.folder))
     for folder in ("web", "fonts"):  # not below /assets: that address is Gradio's own
         app.mount(f"/podium/{folder}", StaticFiles(directory=asset(folder)))
     for page in PAGES.values():

@@ -1,4 +1,4 @@
-"""docs/extend.md, done as a reader would: its four files are pasted into a folder, installed with pip and used."""
+"""docs/extend.md, done as a reader would: its files are pasted into a folder, installed with pip and used."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
+
+from studio.access.accounts import Accounts
+from studio.access.roles import UserRole
+from studio.prepare import prepare_store
+from studio.runtime import Runtime
 
 pytestmark = pytest.mark.medium
 
 ROOT = Path(__file__).parents[1]
+PASSWORD = "correct horse battery"
 PAGE = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
 USE = """
 import asyncio, json
@@ -46,14 +54,37 @@ asyncio.run(main())
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of packages that holds the page's own, as pip installs it."""
     folder = tmp_path_factory.mktemp("extend")
-    files = re.findall(r"^`([\w.]+)`:\n\n```\w+\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
+    files = re.findall(r"^`([\w./]+)`:\n\n```\w+\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
     for name, content in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content, encoding="utf-8")
-    assert len(files) == 4
+    assert len(files) == 7
     target = folder / "site"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "--target", str(target), str(folder)], check=True, timeout=300)
     return target
+
+
+@pytest.fixture
+def clients(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[TestClient]]:
+    """A viewer and an editor of a studio in which the package is installed."""
+    from studio.app import create_app
+    from studio.frame.navigation import PAGES
+
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.delitem(vars(PAGES), "_extensions", raising=False)  # entry points are read once in a process
+    runtime = Runtime(prepare_store(str(tmp_path)))
+    people = Accounts(runtime.store.engine)
+    people.add("olga", PASSWORD, UserRole.OWNER)
+    app = create_app(runtime, login=True, loopback=False)
+    opened = []
+    for name, role in (("vera", UserRole.VIEWER), ("eddy", UserRole.EDITOR)):
+        people.add(name, PASSWORD, role)
+        opened.append(TestClient(app, base_url="http://studio.example"))
+        opened[-1].post("/login", data={"name": name, "password": PASSWORD})
+    yield opened
+    runtime.close()
+    vars(PAGES).pop("_extensions", None)
 
 
 def run(site: Path, *arguments: str) -> str:
@@ -67,6 +98,22 @@ def run(site: Path, *arguments: str) -> str:
 
 def test_the_package_of_the_page_works(site):
     assert json.loads(run(site, "-c", USE)) == ["MUIDOP", "Second opinion", True, 1.0]
+
+
+def test_a_page_of_the_package_stands_in_the_navigation_and_holds_to_its_roles(clients):
+    vera, eddy = clients
+    page = vera.get("/example")
+    assert 'href=\\"/example\\" aria-current=\\"page\\"' in page.text and "/podium/web/example/page.js" in page.text
+    assert "/podium/web/example/example.css" in page.text
+    assert page.headers["content-security-policy"].startswith("default-src 'self'")
+    for name in ("page.js", "example.css"):
+        assert vera.get(f"/podium/web/example/{name}").status_code == 200, name
+    assert vera.get("/api/example/pools").json() == {"pools": ["starter"]}
+    assert "POST /api/pages/example/write" in vera.get("/api/me").json()["refused"]
+    refusal = vera.post("/api/pages/example/write", json={"note": "hello"}).json()["message"]
+    assert refusal == "Only editors and owners may do this (example: write), and you are a viewer; ask olga."
+    assert eddy.post("/api/pages/example/write", json={"note": "hello"}).json()["message"] == "Written."
+    assert vera.post("/api/pages/example/show", json={}).json()["note"] == "hello"
 
 
 @pytest.mark.slow

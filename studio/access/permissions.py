@@ -91,7 +91,8 @@ class Permissions:
         return {row: reason for row, need in self.rows.items() if need.edits_pool} if reason else {}
 
     def _add(self, row: str, need: Need) -> None:
-        assert row not in self.rows, f"{row} is declared twice"
+        if row in self.rows:  # the first of two equal routes is the one that answers
+            return
         self.rows[row] = need
         if "{" in row:
             verb, path = row.split(" ", 1)

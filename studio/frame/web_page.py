@@ -9,12 +9,9 @@ from studio.frame.navigation import draw_frame
 TEMPLATE = '<div class="page-root"></div>'
 
 
-def draw_web_page(name: str, script: str = "") -> None:
-    """Build the page called `name`; `script` is the address of its module, by default assets/web/NAME/page.js.
-
-    The module exports `mount(root)`.
-    """
-    address = script or f"/podium/web/{name}/page.js"
+def draw_web_page(name: str) -> None:
+    """Build the page called `name`: page.js in its folder exports `mount(root)`."""
+    address = f"/podium/web/{name}/page.js"
     with draw_frame(name):
         gr.HTML(
             value="",
@@ -22,4 +19,5 @@ def draw_web_page(name: str, script: str = "") -> None:
             js_on_load=f"import('{address}').then((module) => module.mount(element.querySelector('.page-root')));",
             apply_default_css=False,
             elem_id=f"{name}-page",
+            elem_classes="page-frame",
         )

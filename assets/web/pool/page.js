@@ -42,7 +42,7 @@ class PoolPage {
     this.toast = new Toast();
     this.housekeeping = new Housekeeping(this.drawer, this.toast, ({ name, gone }) => this.act({ action: "show", pool: gone ? null : name }));
     const page = this.root = el(
-      "div.pool-page", {}, heading("Pool", "Agents and tools that an orchestrator may call. All share one action interface."), this.bar,
+      "div.page-body.pool-page", {}, heading("Pool", "Agents and tools that an orchestrator may call. All share one action interface."), this.bar,
       this.note, this.orchestrators, this.tools, this.grid, this.drawer.node, this.toast.node,
     );
     root.replaceChildren(page);

@@ -48,7 +48,7 @@ class PublishPage {
     this.housekeeping = new Housekeeping(this.drawer, this.toast, () => this.load());
     const grid = el("div.publish-grid", {}, this.form, el("div.publish-side", {}, this.files, this.list));
     const page = el(
-      "div.publish-page", {},
+      "div.page-body.publish-page", {},
       heading("Publish", "An orchestrator and its pool as a model and a Space at the Hugging Face Hub, or as a plain page."), grid,
       this.drawer.node, this.toast.node,
     );

@@ -44,7 +44,7 @@ class TracesPage {
     table.append(this.head(), this.body);
     const frame = el("div.traces-frame", {}, table);
     const page = el(
-      "div.traces-page", {}, heading("Traces", "Every run, exactly as it happened. Open one to look inside."), this.bar, this.actions, this.note, frame,
+      "div.page-body.traces-page", {}, heading("Traces", "Every run, exactly as it happened. Open one to look inside."), this.bar, this.actions, this.note, frame,
       this.more, this.toast.node,
     );
     root.replaceChildren(page);

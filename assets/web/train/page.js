@@ -40,7 +40,7 @@ class TrainPage {
     side.append(this.card.root, this.list.root);
     const grid = el("div.train-grid", {}, side, el("div.train-main", {}, this.tasks.root, this.editor.root, this.view.root));
     const page = el(
-      "div.train-page", {},
+      "div.page-body.train-page", {},
       heading("Train", "Teach a small model to orchestrate your pool: imitate good runs (SFT), then improve by trying (GRPO)."), grid,
       this.drawer.node, this.toast.node,
     );

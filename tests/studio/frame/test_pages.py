@@ -18,13 +18,17 @@ PASSWORD = "correct horse battery"
 
 
 @pytest.fixture(scope="module")
-def pages() -> Iterator[dict[str, Any]]:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """The table of pages with a page more."""
     from studio.frame.navigation import PAGES, Page
 
-    PAGES["toy"] = Page("Toy", "/toy", "M4 4h16", "tests.studio.support.toy_page", ("/toys/toy.css",))
+    folder = tmp_path_factory.mktemp("toys")
+    (folder / "page.js").write_text("export function mount(root) {}")
+    (folder / "toy.css").write_text(".toy {}")
+    module = "tests.studio.support.toy_page"
+    PAGES.built_in["toy"] = Page("toy", "Toy", "/toy", "M4 4h16", module, ("toy/toy.css",), folder)
     yield PAGES
-    del PAGES["toy"]
+    del PAGES.built_in["toy"]
 
 
 @pytest.fixture(scope="module")
@@ -44,21 +48,39 @@ def shared(pages: dict[str, Any], runtime: Runtime) -> TestClient:
 
 
 def test_a_row_of_the_table_is_a_page(client, pages):
-    assert "/toys/toy.css" in client.get("/").text
     config = client.get("/toy").text
-    assert "/toys/toy.js" in config and 'href=\\"/toy\\" aria-current=\\"page\\"' in config
+    assert "/podium/web/toy/page.js" in config and 'href=\\"/toy\\" aria-current=\\"page\\"' in config
     for page in pages.values():
         assert client.get(page.address).status_code == 200
         assert f'href=\\"{page.address}\\"' in config
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "module", "reason"),
+    [
+        ("toy", "/traces", "toy_page", "address '/traces' is taken"),
+        ("toy", "toy", "toy_page", "address 'toy' is taken or is not of the form /name"),
+        ("lib", "/toy", "toy_page", "name 'lib' is taken"),
+        ("housekeeping", "/toy", "toy_page", "name 'housekeeping' is taken"),
+        ("../toy", "/toy", "toy_page", "is not a plain word"),
+        ("toy", "/toy", "served", "has no function build and no routes"),
+    ],
+)
+def test_a_page_that_would_stand_in_the_way_is_left_out(name, address, module, reason):
+    from studio.frame.navigation import PAGES, Page
+
+    page = Page(name, "Toy", address, "M4 4h16", f"tests.studio.support.{module}")
+    with pytest.raises(ValueError, match=reason):
+        PAGES._make_row(None, page)
 
 
 def test_every_stylesheet_of_the_table_is_served(client, pages):
     head = client.get("/").text
     for page in pages.values():
         for path in page.stylesheets:
-            address = path if path.startswith("/") else f"/podium/web/{path}"
+            address = f"/podium/web/{path}"
             assert f'href=\\"{address}\\"' in head, address
-            assert page.title == "Toy" or client.get(address).status_code == 200, address
+            assert client.get(address).status_code == 200, address
 
 
 def test_a_reply_has_one_envelope(client):

@@ -24,7 +24,7 @@ class ToyCommands(PageCommands):
 
 
 def build(_runtime: Runtime) -> None:
-    draw_web_page("toy", "/toys/toy.js")
+    draw_web_page("toy")
 
 
 def routes(_runtime: Runtime) -> APIRouter:
