@@ -19,6 +19,8 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, Protocol, TypeVar
 
+from pool_registry.known_packages import explain_missing
+
 log = logging.getLogger(__name__)
 
 
@@ -34,11 +36,11 @@ Row = TypeVar("Row", bound=Named)
 
 @dataclass(slots=True)
 class _Extensions(Generic[Row]):
-    """What the entry points of a group gave. `sources` holds the package of each row, `problems` sentences by the
+    """What the entry points of a group gave. `entries` holds the entry point of each row, `problems` sentences by the
     name of the entry point that was left out."""
 
     rows: dict[str, Row] = field(default_factory=dict)
-    sources: dict[str, str] = field(default_factory=dict)
+    entries: dict[str, EntryPoint] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
 
 
@@ -84,9 +86,9 @@ class ExtensionTable(Mapping[str, Row], Generic[Row]):
         if row.name in self.built_in:
             return "takes the name of a built-in one; use another name"
         if row.name in extensions.rows:
-            return f"takes a name that {extensions.sources[row.name]} has taken; use another name"
+            return f"takes a name that {_package_of(extensions.entries[row.name])} has taken; use another name"
         extensions.rows[row.name] = row
-        extensions.sources[row.name] = _package_of(entry)
+        extensions.entries[row.name] = entry
         return ""
 
     @property
@@ -94,9 +96,26 @@ class ExtensionTable(Mapping[str, Row], Generic[Row]):
         """Why entry points were left out, by their names."""
         return self._extensions.problems
 
+    def explain_absence(self, name: str) -> str:
+        """Why there is no row called `name`, as the end of a sentence about it: its entry point was left out, or a
+        package that is known to add it is not installed. "" where neither is so."""
+        if name in self:
+            return ""
+        problem = self.problems.get(name)
+        return f"cannot be used: {problem}" if problem else explain_missing(self.group, name)
+
     def package_of(self, name: str) -> str:
         """The package (and version) that adds the row called `name`; "" for a built-in one."""
-        return "" if name in self.built_in else self._extensions.sources.get(name, "")
+        entry = self._find_entry(name)
+        return "" if entry is None else _package_of(entry)
+
+    def distribution_of(self, name: str) -> str:
+        """The name of the installed distribution that adds the row called `name`; "" for a built-in one."""
+        entry = self._find_entry(name)
+        return "" if entry is None or entry.dist is None else entry.dist.name
+
+    def _find_entry(self, name: str) -> EntryPoint | None:
+        return None if name in self.built_in else self._extensions.entries.get(name)
 
     def __getitem__(self, name: str) -> Row:
         return self.built_in[name] if name in self.built_in else self._extensions.rows[name]

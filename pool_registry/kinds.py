@@ -111,12 +111,18 @@ def icon_of(kind: str) -> str:
     return KINDS[kind].icon if kind in KINDS else ""
 
 
+def wording_of(kind: str) -> tuple[str, ...]:
+    """Return the settings of a kind that do not tell two works apart; none when the kind is not installed."""
+    return KINDS[kind].load().wording if kind in KINDS else ()
+
+
 def kind_of(spec: WorkerSpec) -> Kind:
     """Return the kind of a worker. Raises InvalidPool naming the kinds, or why a package's kind is left out."""
     kind = KINDS.get(spec.kind)
     if kind is None:
-        problem = KINDS.problems.get(spec.kind) or f"use one of: {', '.join(sorted(KINDS))}"
-        raise InvalidPool([("kind", f"there is no kind {spec.kind!r}; {problem}")])
+        problem = KINDS.explain_absence(spec.kind)
+        choices = f"there is no kind {spec.kind!r}; use one of: {', '.join(sorted(KINDS))}"
+        raise InvalidPool([("kind", f"the kind {spec.kind!r} {problem}" if problem else choices)])
     return kind
 
 

@@ -7,11 +7,9 @@ machine); no worker may reach private addresses there.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,7 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 
 from pool_registry.errors import InvalidPool, WorkerFault
-from pool_registry.installed_packages import pin_imports
+from pool_registry.installed_packages import is_from_folder, pin_imports
 from pool_registry.kinds import Kind, kind_of, load_config
 from pool_registry.luggage import place_of
 from pool_registry.network.address_policy import OPEN_WEB, AddressRefused, check, literal_address
@@ -67,22 +65,31 @@ class Travellers:
     @property
     def distributions(self) -> tuple[str, ...]:
         """The installed packages that add the other kinds of the workers that go."""
-        return tuple(sorted({kind.distribution for kind in self._kinds() if kind.distribution}))
+        return tuple(sorted(list_distributions(self.pool.workers)))
 
     def _kinds(self) -> set[Kind]:
-        return {kind_of(spec) for worker in self.pool.workers for spec in (worker, *_inner_workers(worker))}
+        return _list_kinds(self.pool.workers)
 
 
-def travellers(pool: Pool, take: Collection[str] = (), with_trainer: bool = False) -> Travellers:
+def list_distributions(workers: Iterable[WorkerSpec]) -> set[str]:
+    """The installed packages that add the kinds of workers, and of those that they call. Raises InvalidPool."""
+    return {kind.distribution for kind in _list_kinds(workers) if kind.distribution}
+
+
+def _list_kinds(workers: Iterable[WorkerSpec]) -> set[Kind]:
+    return {kind_of(spec) for worker in workers for spec in (worker, *_inner_workers(worker))}
+
+
+def travellers(pool: Pool, take: Collection[str] = (), with_packages: bool = False) -> Travellers:
     """Split a pool's enabled workers into those that can go and those that stay. `take` names workers whose files go
-    along; `with_trainer`: the trainer goes, too, and with it the kinds of generated training tasks."""
+    along; `with_packages`: packages that were installed from a folder go along, too."""
     stays = [(spec.name, "it is switched off") for spec in pool.workers if not spec.enabled]
     going: list[WorkerSpec] = []
     luggage: list[Luggage] = []
     offered: list[Luggage] = []
     secrets: dict[str, Secret] = {}
     for spec in pool.enabled:
-        reason = stays_because(spec, with_trainer)
+        reason = stays_because(spec, with_packages)
         if reason:
             packed, problem = pack_worker(spec)
             if packed is not None and spec.name in take:
@@ -125,7 +132,7 @@ def pack_worker(spec: WorkerSpec) -> tuple[tuple[WorkerSpec, Luggage] | None, st
     return (moved, Luggage(spec.name, tuple(packed.files.items()), tuple(pins))), ""
 
 
-def stays_because(spec: WorkerSpec, with_trainer: bool = False) -> str:
+def stays_because(spec: WorkerSpec, with_packages: bool = False) -> str:
     """Why a worker cannot leave this machine; "" when it can. Its kind says so itself (see `Worker.stays_because`);
     besides, the other place has to reach every address in its configuration and to be able to install its kind."""
     try:
@@ -133,10 +140,10 @@ def stays_because(spec: WorkerSpec, with_trainer: bool = False) -> str:
     except InvalidPool as error:
         return f"its configuration is not valid: {error}"
     reasons = (
-        _not_installable(kind, with_trainer),
+        _not_installable(kind, with_packages),
         kind.load().stays_because(config),
         *(_unreachable(url) for url in _addresses(config)),
-        *(stays_because(inner, with_trainer) for inner in _inner_workers(spec)),
+        *(stays_because(inner, with_packages) for inner in _inner_workers(spec)),
     )
     return next(filter(None, reasons), "")
 
@@ -168,18 +175,11 @@ def _addresses(config: BaseModel) -> Iterator[str]:
             yield value
 
 
-def _not_installable(kind: Kind, with_trainer: bool = False) -> str:
+def _not_installable(kind: Kind, with_packages: bool = False) -> str:
     """Why another machine cannot install the package that adds a kind: it was installed from a folder of this one."""
     if not kind.distribution:
-        if kind.module.startswith("trainer."):
-            return (
-                ""
-                if with_trainer
-                else "its kind belongs to generated training tasks, and Spaces do not carry the trainer"
-            )
         return "" if kind.module.startswith("pool_registry.") else "its kind is no part of an installed package"
-    origin = json.loads(distribution(kind.distribution).read_text("direct_url.json") or "{}")
-    if str(origin.get("url", "")).startswith("file:"):
+    if not with_packages and is_from_folder(kind.distribution):
         return f"its kind comes from {kind.distribution}, which was installed from a folder; publish that package first"
     return ""
 

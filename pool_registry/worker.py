@@ -160,7 +160,8 @@ class Worker(ABC, Generic[C]):
     `gallery.templates.WorkerTemplate`; None keeps the kind out of the gallery. `Config` is the pydantic model of
     `spec.config` (the page builds its form from it), `parameters` the JSON Schema of the arguments. `remote` says that
     faults may pass: only then are calls retried. `cacheable` says that the reply to an equal call may stand for a new
-    one, at least for as long as a job runs. `sandboxed`: it runs code that its caller wrote.
+    one, at least for as long as a job runs. `sandboxed`: it runs code that its caller wrote. `wording`: settings that
+    say how a worker is called and where its figures come from; workers that differ in these alone do the same work.
     """
 
     role: ClassVar[Role] = "tool"
@@ -172,6 +173,7 @@ class Worker(ABC, Generic[C]):
     remote: ClassVar[bool] = False
     cacheable: ClassVar[bool] = False
     sandboxed: ClassVar[bool] = False
+    wording: ClassVar[tuple[str, ...]] = ()
     sample: Mapping[str, JsonValue] = {}  # what "Try it" offers in the page,
     sample_seen: str = ""  # and the output of an earlier step that goes with it
 

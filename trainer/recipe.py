@@ -201,9 +201,10 @@ class Recipe(RecipeSection):
         return tuple(pools for pools in (self.pools, *(phase.pools for phase in phases)) if pools is not None)
 
     def list_sources(self) -> tuple[str, ...]:
-        """The sources of tasks of all stages."""
+        """The sources of tasks of all stages, and those that checkpoints are measured on."""
         evaluated = self.evaluate.source if self.evaluate else ""
-        return tuple(source for source in (self.tasks.source, evaluated) if source)
+        unseen = (pools.unseen for pools in self.pool_draws)
+        return tuple(source for source in (self.tasks.source, evaluated, *unseen) if source)
 
     def complete_evaluate(self) -> EvaluateSettings:
         """Return the evaluate section with its empty fields filled from the other sections.

@@ -25,6 +25,7 @@ from trainer.errors import TrainingFailed, UnknownTask
 from trainer.job_place import HERE, parse_place
 from trainer.jobs.job_folder import JobFolder
 from trainer.recipe import Recipe
+from trainer.recipe_packages import list_recipe_packages
 from trainer.recipe_sections import EvaluateSettings, ModelSettings, TaskSettings
 from trainer.results.rows import read_results
 from trainer.results.statistics import mean
@@ -175,7 +176,8 @@ def _open_trial_place(
 
     spent = sum(row.cost for row in read_results(job_folder.results))
     left = None if settings.max_cost is None else max(0.0, settings.max_cost - spent)
-    with open_cluster(recipe.place, pools, names, settings.concurrency, left) as episodes:
+    packages = list_recipe_packages(recipe, pools)
+    with open_cluster(recipe.place, pools, names, settings.concurrency, left, packages) as episodes:
         yield episodes
 
 
@@ -189,7 +191,8 @@ def open_teacher(recipe: Recipe, pool: Pool, store: Store) -> Iterator[Trajector
         return
     from trainer.cluster.episodes import open_cluster
 
-    with open_cluster(place, [pool], [demonstrations.teacher], demonstrations.concurrency) as episodes:
+    packages, at_once = list_recipe_packages(recipe, [pool]), demonstrations.concurrency
+    with open_cluster(place, [pool], [demonstrations.teacher], at_once, packages=packages) as episodes:
         yield episodes.open_teacher(pool, store)
 
 

@@ -1029,6 +1029,8 @@ export interface PresetDocument {
   base: string;
   adapter: boolean;
   backend: string;
+  /** The package that gives its tasks, where that is not installed. */
+  needs: string;
 }
 
 /** A stage of a recipe that ships; an evaluation has no steps. */

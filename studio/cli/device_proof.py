@@ -28,7 +28,7 @@ VLLM_SHARE = "0.2"  # of the GPU's memory: the model is small
 RECIPE = {
     "name": "doctor",
     "model": {"base": STARTER, "prompt": "query", "lora": {"rank": 4}},
-    "tasks": {"source": "atlas", "levels": [1], "count": 1},
+    "tasks": {"source": "examples", "count": 1},
     "sft": {"steps": 1, "batch": 1, "saving": {"every": 1, "check_tasks": 0}},
 }
 

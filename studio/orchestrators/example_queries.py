@@ -1,4 +1,5 @@
-"""Queries that a pool can answer: its own tasks, and the suites whose workers it has. Never those of another pool."""
+"""Queries that a pool can answer: its own tasks, the suites whose workers it has, and without any suite the examples of
+the starter pool. Never those of another pool."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ from pool_registry.pool import Pool
 from studio.orchestrators.choices import FIRST_QUERY, FIRST_QUESTION
 from trainer.tasks import SUITES, find_task, recognize_task
 from trainer.tasks.practice.stored import SOURCE, find_own_task, list_own_tasks
+from trainer.tasks.starter_examples import NAME as EXAMPLES
+from trainer.tasks.starter_examples import list_examples
 from trainer.tasks.task import Task
 
 DRAWN_FROM = 10_000  # tasks of a suite's test split
@@ -20,7 +23,8 @@ def list_example_choices(pool: Pool) -> list[tuple[str, str]]:
     own = [(f"Tasks of {pool.name}", f"{SOURCE}{pool.name}")] if list_runnable_tasks(pool) else []
     there = {spec.name for spec in pool.enabled}
     suites = [(name, suite) for name, suite in SUITES.items() if there.issuperset(suite.workers)]
-    return own + [(f"{name} · level {level}", f"{name} {level}") for name, suite in suites for level in suite.levels]
+    levels = [(f"{name} · level {level}", f"{name} {level}") for name, suite in suites for level in suite.levels]
+    return own + (levels or ([("Examples", EXAMPLES)] if _list_runnable_examples(pool) else []))
 
 
 def list_runnable_tasks(pool: Pool) -> list[Task]:
@@ -34,6 +38,9 @@ def draw_example(choice: str, pool: Pool) -> str:
     if choice.startswith(SOURCE):
         tasks = list_runnable_tasks(pool)
         return random.choice(tasks).query if tasks else ""  # noqa: S311
+    if choice == EXAMPLES:
+        examples = _list_runnable_examples(pool)
+        return random.choice(examples).query if examples else ""  # noqa: S311
     family, _, level = choice.rpartition(" ")
     return find_task(family, int(level), "test", random.randrange(DRAWN_FROM)).query if family else ""  # noqa: S311
 
@@ -45,8 +52,7 @@ def choose_first_query(pool: Pool, orchestrator: str) -> tuple[str, str]:
     if tasks:
         return tasks[0].query, choices[0][1]
     family, level, index = FIRST_QUERY
-    value = f"{family} {level}"
-    if value in {choice for _, choice in choices}:
+    if value := _choose_first_value(choices):
         return FIRST_QUESTION if orchestrator == READER else find_task(family, level, "test", index).query, value
     return "", choices[0][1] if choices else ""
 
@@ -55,10 +61,20 @@ def fits_pool(query: str, pool: Pool, pools: Iterable[str]) -> bool:
     """Whether a query may stay when this pool is chosen: a person's own words, or an example of this pool."""
     if find_own_task(pool.name, query) is not None:
         return True
-    values = {value for _, value in list_example_choices(pool)}
+    choices = list_example_choices(pool)
     if query == FIRST_QUESTION:
-        return f"{FIRST_QUERY[0]} {FIRST_QUERY[1]}" in values
+        return bool(_choose_first_value(choices))
     task = recognize_task(query)
     if task is not None:
-        return any(value.startswith(f"{task.ref.family} ") for value in values)
+        return any(value == EXAMPLES or value.startswith(f"{task.ref.family} ") for _, value in choices)
     return bool(query) and all(find_own_task(name, query) is None for name in pools)
+
+
+def _choose_first_value(choices: Iterable[tuple[str, str]]) -> str:
+    """The choice that the first query of a fresh studio is from; "" where a pool does not offer it."""
+    first = f"{FIRST_QUERY[0]} {FIRST_QUERY[1]}"
+    return next((value for _, value in choices if value in (first, EXAMPLES)), "")
+
+
+def _list_runnable_examples(pool: Pool) -> list[Task]:
+    return [task for task in list_examples() if not task.list_missing_workers(pool)]

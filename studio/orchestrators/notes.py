@@ -10,6 +10,7 @@ from orchestrator.failure_memory.lessons import OFF
 from orchestrator.policies.registry import draws_plans, find_policy
 from pool_registry.pool import Pool
 from trainer.tasks import SUITES
+from trainer.tasks.starter_examples import list_examples
 
 MAX_NAMES = 4  # of workers in a note; the others are counted
 
@@ -64,7 +65,8 @@ def list_learnt_families(checkpoint: Checkpoint) -> list[str]:
     tasks = checkpoint.recipe.get("tasks")
     source = str(tasks.get("source")) if isinstance(tasks, dict) else ""
     words = re.findall(r"[\w-]+", source)
-    return [family for family in SUITES if family in words] if checkpoint.stage != "base" else []
+    families = dict.fromkeys([*SUITES, *(task.ref.family for task in list_examples())])
+    return [family for family in families if family in words] if checkpoint.stage != "base" else []
 
 
 def vote_note(name: str, plans: int) -> str:

@@ -151,7 +151,7 @@ def provenance(checkpoint: Checkpoint) -> str:
         return "The recipe of this checkpoint is not recorded."
     note = (
         "Tasks of the families `ledger`, `atlas`, `forge`, `itinerary`, `workshop` and `dossier` are generated, "
-        "with exact answers."
+        "with exact answers, by the package podium-lessons."
     )
     return markdown_table(("", ""), [(key, f"`{value}`") for key, value in rows]) + "\n\n" + note
 

@@ -223,8 +223,16 @@ def recipes(as_json: JsonOption = False) -> None:
         return
     from trainer.cli.terminal_tables import print_rich, table_of
 
-    lines = [(name, "+".join(recipe.stages), recipe.title) for name, recipe in presets.items()]
+    lines = [(name, "+".join(recipe.stages), _describe(recipe)) for name, recipe in presets.items()]
     print_rich(table_of(("recipe", "stages", "what it is"), lines))
+
+
+def _describe(recipe: Recipe) -> str:
+    """The title of a recipe, and the package that it needs where that is not installed."""
+    from trainer.tasks.registry import find_missing_package
+
+    package = find_missing_package(recipe.list_sources())
+    return f"{recipe.title} (needs {package}, which is not installed)" if package else recipe.title
 
 
 def demonstrations(

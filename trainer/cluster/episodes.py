@@ -70,14 +70,15 @@ def open_cluster(
     orchestrators: Sequence[str],
     concurrency: int,
     max_cost: float | None = None,
+    packages: Sequence[str] = (),
 ) -> Iterator[ClusterEpisodes]:
-    """Connect to a cluster, let its nodes check what these pools and orchestrators need, and start an actor on each,
-    or on each GPU, for the body of the `with`. The other arguments are those of `start_episodes`.
+    """Connect to a cluster, let its nodes check what these pools, orchestrators and installed `packages` need, and
+    start an actor on each, or on each GPU, for the body of the `with`. The others are those of `start_episodes`.
 
     Raises TrainingFailed, also with what nodes lack.
     """
     with connect(place) as nodes:
-        check_nodes(nodes, pools, orchestrators)
+        check_nodes(nodes, pools, orchestrators, packages)
         placements = place_actors(nodes, pools, orchestrators)
         log.info("%s: %d places, each runs %d episodes at a time", place, len(placements), concurrency)
         with start_episodes(placements, concurrency, max_cost) as episodes:

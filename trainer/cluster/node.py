@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from functools import cache
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 from orchestrator.checkpoints import find_checkpoint
@@ -22,6 +23,7 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.calls.live_worker import LiveWorker
 from pool_registry.calls.spending import Spending, charge_calls_to
 from pool_registry.errors import PoolError, SecretNotFound
+from pool_registry.installed_packages import pin_version
 from pool_registry.pool import Pool
 from pool_registry.secrets import list_references, resolve
 from trainer.cluster.work import NodeReport, NodeRequest, WorkOutcome, Workplace, WorkplaceSetup
@@ -100,11 +102,26 @@ def report_node(request: str) -> str:
 
 
 async def _find_problems(request: NodeRequest) -> list[str]:
-    problems = list(_find_missing_orchestrators(request.orchestrators))
+    problems = list(_find_missing_packages(request.packages))
+    if problems:
+        return problems  # pools and orchestrators may need them
+    problems += _find_missing_orchestrators(request.orchestrators)
     for pool in request.pools:
         missing = list(_find_missing_secrets(pool))
         problems += missing or await _find_failing_workers(pool)
     return problems
+
+
+def _find_missing_packages(pins: Sequence[str]) -> Iterator[str]:
+    for pin in pins:
+        name = pin.partition("==")[0]
+        try:
+            own = pin_version(name)
+        except PackageNotFoundError:
+            yield f"it does not have the package {name}, which adds what this job uses: install {pin} there"
+            continue
+        if own != pin:
+            yield f"it has {own}, and this job uses {pin}: install the same there"
 
 
 def _find_missing_orchestrators(names: Sequence[str]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pool_registry.installed_packages import pin_version
 from pool_registry.pool import Pool
 from pool_registry.portable_pool import find_loopback_host
 from trainer.cluster.connection import CODE, INSTALL, ClusterNode, import_ray
@@ -57,12 +58,19 @@ def refuse_cluster_problems(recipe: Recipe, pools: Sequence[Pool]) -> None:
         raise InvalidRecipe(problems)
 
 
-def check_nodes(nodes: Sequence[ClusterNode], pools: Sequence[Pool], orchestrators: Sequence[str] = ()) -> None:
+def check_nodes(
+    nodes: Sequence[ClusterNode],
+    pools: Sequence[Pool],
+    orchestrators: Sequence[str] = (),
+    packages: Sequence[str] = (),
+) -> None:
     """Let each node of the cluster that this process is connected to check what it needs for these pools and
-    orchestrators. Raises TrainingFailed with what nodes lack, and for one that does not answer."""
+    orchestrators, and whether it has these installed packages. Raises TrainingFailed with what nodes lack, and for one
+    that does not answer."""
     from trainer.cluster.work import NodeRequest
 
-    request = NodeRequest(pools=tuple(pools), orchestrators=tuple(orchestrators)).model_dump_json()
+    pins = tuple(map(pin_version, packages))
+    request = NodeRequest(pools=tuple(pools), orchestrators=tuple(orchestrators), packages=pins).model_dump_json()
     ray = import_ray()
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

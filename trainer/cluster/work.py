@@ -109,10 +109,12 @@ class WorkOutcome:
 
 
 class NodeRequest(StrictModel):
-    """What a node is asked about itself before it gets work: whether these workers and orchestrators work there."""
+    """What a node is asked about itself before it gets work: whether these workers and orchestrators work there, and
+    whether it has these packages, each with its version: name==version."""
 
     pools: tuple[Pool, ...]
     orchestrators: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
 
 class NodeReport(StrictModel):

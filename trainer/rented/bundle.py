@@ -1,4 +1,5 @@
-"""What travels to a rented machine: Podium itself, the recipe, its pools, and the practice tasks of these."""
+"""What travels to a rented machine: Podium itself with the packages that no index has, the recipe, its pools, and the
+practice tasks of these."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
-from pool_registry.installed_packages import list_pins, pin_version
+from pool_registry.installed_packages import is_from_folder, list_package_files, list_pins, pin_version
 from pool_registry.pool import Pool, export_pool
 from trainer.errors import TrainingFailed
 from trainer.job_place import HERE
@@ -32,14 +33,16 @@ SCRIPT = (
 
 
 def build_bundle(job: str, recipe: Recipe, pools: Sequence[Pool], packages: Sequence[str]) -> dict[str, bytes]:
-    """The files of a job by their paths in the data set. `packages` are the distributions of workers from elsewhere.
+    """The files of a job by their paths in the data set. `packages` are the other distributions that it needs.
 
     Raises TrainingFailed where Podium is not installed.
     """
+    carried = list_carried(packages)
+    pins = [*list_requirements(recipe, carried), *(pin_version(name) for name in packages if name not in carried)]
     files = {
-        engine_path(): engine_archive(),
+        engine_path(carried): engine_archive(carried),
         f"{job}/{RECIPE}": dump_recipe(recipe.model_copy(update={"where": str(HERE)})).encode(),
-        f"{job}/{REQUIREMENTS}": "\n".join([*list_requirements(recipe), *map(pin_version, packages)]).encode(),
+        f"{job}/{REQUIREMENTS}": "\n".join(pins).encode(),
     }
     for pool in pools:
         files[f"{job}/{POOLS}/{pool.name}.json"] = export_pool(pool).encode()
@@ -48,11 +51,11 @@ def build_bundle(job: str, recipe: Recipe, pools: Sequence[Pool], packages: Sequ
     return files
 
 
-def build_command(job: str, attempt: int) -> list[str]:
+def build_command(job: str, attempt: int, packages: Sequence[str]) -> list[str]:
     """What the machine runs: it unpacks Podium, installs what it needs, and trains."""
-    sent = f"{SENT}/{job}"
+    sent, engine = f"{SENT}/{job}", engine_path(list_carried(packages))
     return [
-        "bash", "-c", SCRIPT, "podium", f"{WORK}/podium", f"{SENT}/{engine_path()}", f"{sent}/{REQUIREMENTS}",
+        "bash", "-c", SCRIPT, "podium", f"{WORK}/podium", f"{SENT}/{engine}", f"{sent}/{REQUIREMENTS}",
         job, sent, f"{WRITTEN}/{job}", "--attempt", str(attempt), "--home", f"{WORK}/home",
     ]  # fmt: skip
 
@@ -68,19 +71,26 @@ def list_practice_files(recipe: Recipe) -> list[Path]:
     return [file for name in dict.fromkeys(names) if (file := find_practice_file(name)).is_file()]
 
 
-def list_requirements(recipe: Recipe) -> list[str]:
-    """The packages that Podium needs, at the versions that run here; vLLM where the recipe generates with it."""
+def list_carried(packages: Sequence[str]) -> tuple[str, ...]:
+    """Those of the packages that no index has: they go along with Podium."""
+    return tuple(name for name in packages if is_from_folder(name))
+
+
+def list_requirements(recipe: Recipe, carried: Sequence[str] = ()) -> list[str]:
+    """What Podium and the packages that go along need, at the versions that run here; vLLM where the recipe generates
+    with it."""
     try:
         listed = requires(PROJECT) or []
     except PackageNotFoundError as error:
         raise TrainingFailed(
             "install", f"{PROJECT} is not installed here; run `make setup`, then start again"
         ) from error
-    pins = [pin_version(_read_name(line)) for line in listed if "extra ==" not in line]
+    needed = [line for name in carried for line in requires(name) or () if _read_name(line) != PROJECT]
+    pins = [pin_version(_read_name(line)) for line in [*listed, *needed] if "extra ==" not in line]
     pins += list_pins(STARTER_PACKAGE)
     if recipe.grpo is not None and recipe.grpo.rollouts.backend != "transformers":
         pins += [line.partition(";")[0].strip() for line in listed if line.startswith("vllm")]
-    return sorted(pins, key=str.lower)
+    return sorted(dict.fromkeys(pins), key=str.lower)
 
 
 def _read_name(requirement: str) -> str:
@@ -89,19 +99,20 @@ def _read_name(requirement: str) -> str:
     return match.group()
 
 
-def engine_path() -> str:
+def engine_path(carried: tuple[str, ...]) -> str:
     """The path of Podium's archive in the data set: equal code has one archive for all jobs."""
-    return f"engine/{hashlib.sha256(engine_archive()).hexdigest()[:16]}.zip"
+    return f"engine/{hashlib.sha256(engine_archive(carried)).hexdigest()[:16]}.zip"
 
 
 @cache
-def engine_archive() -> bytes:
-    """Podium without its studio, as a zip archive."""
+def engine_archive(carried: tuple[str, ...]) -> bytes:
+    """Podium without its studio and the packages that go along, as a zip archive."""
+    files = [(path.relative_to(ROOT).as_posix(), path) for path in _list_engine_files()]
+    files += [file for name in carried for file in list_package_files(name)]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for path in _list_engine_files():
-            entry = zipfile.ZipInfo(path.relative_to(ROOT).as_posix(), ENTRY_TIME)
-            archive.writestr(entry, path.read_bytes())
+        for name, path in files:
+            archive.writestr(zipfile.ZipInfo(name, ENTRY_TIME), path.read_bytes())
     return buffer.getvalue()
 
 

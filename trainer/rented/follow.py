@@ -86,7 +86,7 @@ class _Follower:
         self.hub.ensure_bucket()
         bundle = build_bundle(self.job, self.recipe, plan.pools, plan.packages)
         revision = self.hub.send_files(bundle, f"Job {self.job}")
-        command = build_command(self.job, attempt)
+        command = build_command(self.job, attempt, plan.packages)
         for trial in range(SENDS):
             try:
                 lost = self.find_machine() if trial else None

@@ -15,6 +15,7 @@ from pool_registry.secrets import resolve
 from trainer.errors import InvalidRecipe, TrainerError
 from trainer.jobs.queue import JobRow, JobStore, count_steps
 from trainer.recipe import Recipe
+from trainer.recipe_packages import list_recipe_packages
 from trainer.rented.hub_jobs import HubJobs, RentedMachine
 from trainer.run_recipe import load_pool, load_training_tasks
 from trainer.tasks.practice.stored import SOURCE, find_practice_file
@@ -81,7 +82,7 @@ def plan_rental(recipe: Recipe, store: Store, jobs: JobStore, hub: HubJobs) -> R
     """Plan a job on the machine that its recipe names. Raises InvalidRecipe for a flavor that cannot be rented, and
     TrainingFailed when the Hub refuses or cannot be reached."""
     machine = find_machine(recipe, hub.list_machines())
-    parts = [travellers(pool, with_trainer=True) for pool in load_pools(recipe, store)]
+    parts = [travellers(pool, with_packages=True) for pool in load_pools(recipe, store)]
     seconds = estimate_seconds(recipe, jobs.all())
     secrets = {secret.name: secret.reference for part in parts for secret in part.secrets}
     restricted = _is_restricted(recipe, hub)
@@ -99,7 +100,7 @@ def plan_rental(recipe: Recipe, store: Store, jobs: JobStore, hub: HubJobs) -> R
         stays=tuple((name, why) for part in parts for name, why in part.stays if why != "it is switched off"),
         secrets=tuple(secrets.items()),
         pools=tuple(part.pool for part in parts),
-        packages=tuple(sorted({name for part in parts for name in part.distributions})),
+        packages=list_recipe_packages(recipe, [part.pool for part in parts]),
         sends_login=restricted,
     )
 

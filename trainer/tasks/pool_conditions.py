@@ -20,7 +20,7 @@ from pydantic import Field
 from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool, WorkerFault
-from pool_registry.kinds import kind_of, open_worker
+from pool_registry.kinds import kind_of, open_worker, wording_of
 from pool_registry.pool import Pool, check_pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
@@ -32,8 +32,6 @@ from trainer.tasks.task_data import TaskData, load_task_data
 Renaming: TypeAlias = Mapping[str, str]  # old name -> new name; who is not in it keeps its name
 Condition: TypeAlias = Callable[[Pool, int], tuple[Pool, Renaming]]
 
-# How a worker of a generated world is called and where its figures come from: nothing that tells two works apart.
-_WORLD_WORDS = ("domain", "seed", "roles", "spellings", "schema")
 # Kinds that call another worker, which their configuration holds as `inner`.
 LATER_SETTINGS = ("free", "effects", "context_tokens", "summarizer")
 WRAPPERS = ("flaky", "delayed", "renamed_parameters")
@@ -276,7 +274,8 @@ def describe_anew(spec: WorkerSpec, random: Random, held_out: bool = False) -> W
 
 def describe_work(spec: WorkerSpec) -> str:
     """A key that is equal for workers that do the same work, whatever they are called."""
-    config = {key: value for key, value in spec.config.items() if key not in _WORLD_WORDS}
+    wording = wording_of(spec.kind)
+    config = {key: value for key, value in spec.config.items() if key not in wording}
     return json.dumps([spec.kind, config], sort_keys=True)
 
 

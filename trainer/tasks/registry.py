@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from pool_registry.extension_table import ExtensionTable
+from pool_registry.known_packages import find_package
 from trainer.errors import UnknownTask
 from trainer.tasks.sources.source import (
     MixedSource,
@@ -36,6 +37,7 @@ from trainer.tasks.sources.source import (
     explain_failure,
     guard_source,
 )
+from trainer.tasks.starter_examples import NAME, find_example, open_examples, recognize_example
 from trainer.tasks.suite import Suite
 from trainer.tasks.task import Task
 
@@ -137,6 +139,7 @@ PROVIDERS = ExtensionTable(
     TaskProvider,
     (
         TaskProvider("file", "Your own tasks, one JSON object a line.", _open_file, ":PATH.jsonl", "file:tasks.jsonl"),
+        TaskProvider(NAME, "A few tasks of the starter pool with reference plans, to try things with.", open_examples),
         TaskProvider(
             "practice",
             "Practice tasks made for a pool (podium tasks make).",
@@ -200,8 +203,22 @@ def is_held_out(family: str) -> bool:
 
 def describe_sources() -> str:
     """Every way to name a source in one line, as help texts and errors list them."""
+    families = [f"families with commas between them ({', '.join(SUITES)})"] if SUITES else []
     others = [f"{row.name}{row.argument}" for row in PROVIDERS.values() if row.suite is None]
-    return f"families with commas between them ({', '.join(SUITES)}), {', '.join(others[:-1])} or {others[-1]}"
+    return f"{', '.join([*families, *others[:-1]])} or {others[-1]}"
+
+
+def explain_missing_package(text: str) -> str:
+    """Say which package gives a source that the text of a recipe or a command names, and that is not there; "" where
+    all of them are."""
+    problems = ((name, PROVIDERS.explain_absence(name)) for name in list_names(text))
+    return next((f"the task source {name!r} {problem}" for name, problem in problems if problem), "")
+
+
+def find_missing_package(texts: Iterable[str]) -> str:
+    """The name of a package that gives one of the named sources and is not installed; "" where none is missing."""
+    names = (name for text in texts for name in list_names(text) if name not in PROVIDERS)
+    return next((package.name for name in names if (package := find_package(PROVIDERS.group, name))), "")
 
 
 def get_suite(name: str) -> Suite[Any]:
@@ -209,19 +226,22 @@ def get_suite(name: str) -> Suite[Any]:
     try:
         return SUITES[name]
     except KeyError:
-        raise UnknownTask(_explain_unknown("family", name, f"one of: {', '.join(SUITES)}")) from None
+        choices = f"one of: {', '.join(SUITES)}" if SUITES else "a package that has some, or another source"
+        raise UnknownTask(explain_missing_package(name) or f"there is no family {name!r}; use {choices}") from None
 
 
 def find_task(family: str, level: int, split: str, index: int) -> Task:
-    """One generated task. Raises UnknownTask."""
-    return get_suite(family).task(level, split, index)
+    """One generated task; of a family whose package is not installed, one of the examples. Raises UnknownTask."""
+    example = find_example(family, level, split, index) if family not in SUITES else None
+    return example or get_suite(family).task(level, split, index)
 
 
 def recognize_task(query: str) -> Task | None:
-    """The task behind a query in any suite's words, or None."""
+    """The task behind a query in any suite's words, or the example that asks it, or None."""
     if len(query) > MAX_RECOGNIZED_CHARS:
         return None
-    return next((task for suite in SUITES.values() if (task := _recognize_with(suite, query))), None)
+    tasks = (_recognize_with(suite, query) for suite in SUITES.values())
+    return next(filter(None, tasks), None) or recognize_example(query)
 
 
 def _recognize_with(suite: Suite[Any], query: str) -> Task | None:
@@ -258,7 +278,8 @@ def _open_one(text: str) -> TaskSource:
         return _with_package(name, families, source)
     provider = PROVIDERS.get(head)
     if provider is None or not provider.accepts(bool(colon)):
-        raise UnknownTask(_explain_unknown("source of tasks", text[:200], describe_sources()))
+        unknown = f"there is no source of tasks {text[:200]!r}; use {describe_sources()}"
+        raise UnknownTask(explain_missing_package(text) or unknown)
     package = PROVIDERS.package_of(head)
     if not package:
         return provider.open(argument)
@@ -271,9 +292,13 @@ def _with_package(name: str, families: list[str], source: TaskSource) -> TaskSou
     return guard_source(name, ", ".join(packages), source) if packages else source
 
 
-def _explain_unknown(what: str, name: str, choices: str) -> str:
-    head = name.partition(":")[0].strip()
-    problem = "" if head in PROVIDERS else PROVIDERS.problems.get(head)
-    return (
-        f"the {what} {name!r} cannot be used: {problem}" if problem else f"there is no {what} {name!r}; use {choices}"
-    )
+def list_names(text: str) -> list[str]:
+    """The names of the table in the text of a source: what stands before a colon, and every family."""
+    matches = filter(None, (_SHARE.fullmatch(part.strip()) for part in text.split(" + ")))
+    return [name for match in matches for name in _list_names(match[1])]
+
+
+def _list_names(part: str) -> list[str]:
+    head, colon, argument = part.partition(":")
+    names = [head] if colon and head != "suite" else (argument or head).split(",")
+    return [name.strip() for name in names]

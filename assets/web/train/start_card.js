@@ -14,6 +14,9 @@ const ADDRESS = "ray://10.0.0.5:10001";
 
 const TINY = "The tiny model knows only the starter pool, by heart: it plans ledger, atlas, forge and itinerary tasks and nothing else. It cannot read another pool, chat, or answer from knowledge; for that choose starter:smollm2 or a model of the hub.";
 
+/** A preset's name, and what it needs that is not installed here. */
+const labelPreset = ({ name, needs: lacking }) => (lacking ? `${name} · needs ${lacking}` : name);
+
 export class StartCard {
   /** Draws what the `page` knows of its recipe; commands go to it. */
   constructor(page) {
@@ -52,7 +55,7 @@ export class StartCard {
     const edited = !preset || Boolean(page.file);
     this.picker.replaceChildren(
       ...(edited ? [el("option", { value: "" }, preset ? `${preset.name}, edited` : `${page.recipe.name}, edited`)] : []),
-      ...page.presets.map((option) => el("option", { value: option.name }, option.name)),
+      ...page.presets.map((option) => el("option", { value: option.name }, labelPreset(option))),
     );
     this.picker.value = edited ? "" : preset.name;
     this.drawAbout();

@@ -39,6 +39,7 @@ class ProjectFunction(Worker[ProjectConfig]):
     icon = "M5 4h14v16H5z M9 9h6 M9 13h6"
     template = None  # training needs it; a person would not add it
     cacheable = True
+    wording = ("seed",)
     Config = ProjectConfig
 
     @property

@@ -59,6 +59,7 @@ class World(Worker[WorldConfig]):
     icon = "M12 3a9 9 0 1 0 0 18a9 9 0 1 0 0-18 M3 12h18 M12 3c3 3 3 15 0 18 M12 3c-3 3-3 15 0 18"
     template = None  # training needs it; a person would not add it
     cacheable = True
+    wording = ("domain", "seed", "roles", "spellings")
     Config = WorldConfig
 
     def __init__(self, spec: WorkerSpec, config: WorldConfig) -> None:

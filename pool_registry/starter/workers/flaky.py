@@ -32,6 +32,7 @@ class Flaky(InnerTool[FlakyConfig]):
     label = "Flaky tool"
     summary = "Another tool that fails now and then, to practise recovery."
     icon = "M13 3L5 14h6l-1 7 9-12h-6z"
+    wording = ("seed",)
     Config = FlakyConfig
 
     async def call(self, call: Call) -> Reply:

@@ -29,6 +29,7 @@ from trainer.pool_recipe import build_pool_recipe
 from trainer.recipe import Recipe, dump_recipe, list_presets, load_recipe, parse_recipe
 from trainer.recipe_schema import build_recipe_schema
 from trainer.tasks.practice.stored import SOURCE, count_planned
+from trainer.tasks.registry import find_missing_package
 
 if TYPE_CHECKING:
     from trainer.rented.hub_jobs import RentedMachine
@@ -51,13 +52,13 @@ class TrainCommands(PageCommands):
     @command("viewer")
     def _open(self, _fields: Fields) -> PageReply:
         """What the page is built from, and the recipe that it shows first."""
-        names = list_presets()
-        first = FIRST if FIRST in names else (names[0] if names else "")
+        presets = list_preset_documents()
+        first = _choose_first(presets)
         recipe = load_recipe(first) if first else Recipe.model_validate({"sft": {}, "grpo": {}})
         return PageReply(
             fields={
                 "schema": build_recipe_schema(),
-                "presets": [preset.to_json() for preset in list_preset_documents()],
+                "presets": [preset.to_json() for preset in presets],
                 "pools": self._runtime.store.pools.names(),
                 "preset": first,
                 **self._build_recipe(recipe, first, checked=False).to_json(),
@@ -235,6 +236,12 @@ def _parse_fields(fields: Fields) -> Recipe:
         raise InvalidRecipe(field_problems(error)) from error
 
 
+def _choose_first(presets: Sequence[PresetDocument]) -> str:
+    """The preset that the page shows first: one that can start here, if there is one."""
+    names = sorted((preset.needs != "", preset.name != FIRST, place) for place, preset in enumerate(presets))
+    return presets[names[0][2]].name if names else ""
+
+
 def list_preset_documents() -> list[PresetDocument]:
     """The recipes that ship; one that a newer version cannot read is left out."""
     documents = []
@@ -252,6 +259,7 @@ def list_preset_documents() -> list[PresetDocument]:
                 base=recipe.model.base,
                 adapter=recipe.model.lora is not None,
                 backend=recipe.grpo.rollouts.backend if recipe.grpo else "",
+                needs=find_missing_package(recipe.list_sources()),
             )
         )
     return documents

@@ -28,7 +28,7 @@ from trainer.memory_fit.gpu_state import GpuProblem, find_gpu_problem
 from trainer.methods.grpo.rewards import explain_missing_reward
 from trainer.recipe import Recipe
 from trainer.tasks.practice.stored import SOURCE, find_practice_file
-from trainer.tasks.registry import open_source
+from trainer.tasks.registry import explain_missing_package, open_source
 from trainer.tasks.task import Task
 from trainer.tasks.teachers import EXPLAIN_NO_PLANS
 
@@ -55,6 +55,7 @@ def find_gaps(recipe: Recipe, store: Store) -> list[LaunchGap]:
     return [
         *gaps,
         *_tasks_missing(recipe, pool),
+        *_measured_tasks_missing(recipe),
         *_pools_missing(recipe, store),
         *_teacher_missing(recipe, pool),
         *_files_missing(recipe),
@@ -125,6 +126,13 @@ def _tasks_missing(recipe: Recipe, pool: Pool | None) -> Iterator[LaunchGap]:
             f"/pool?pool={pool.name}",
             blocks=oracle,
         )
+
+
+def _measured_tasks_missing(recipe: Recipe) -> Iterator[LaunchGap]:
+    """The package of the tasks to be measured on, where these are others than those to learn from."""
+    source = recipe.evaluate.source if recipe.evaluate else ""
+    if source and source != recipe.tasks.source and (problem := explain_missing_package(source)):
+        yield LaunchGap("evaluate.source", _sentence(problem))
 
 
 def _teacher_missing(recipe: Recipe, pool: Pool | None) -> Iterator[LaunchGap]:

@@ -187,6 +187,7 @@ class PresetDocument(PageDocument):
     base: str
     adapter: bool
     backend: str
+    needs: str = Field(description="The package that gives its tasks, where that is not installed.")
 
 
 class RecipeDocument(PageDocument):
