@@ -168,7 +168,7 @@ print(json.loads(trainer("tasks", "show", "--family", "sums", "--json"))["plan"]
 """
     listed, text, of_source, of_family = run(site, code).splitlines()
     assert "sums" in listed and "riddles[:ARGUMENT] toy 1.0 Riddles with one-word answers." in listed
-    assert "riddles[:ARGUMENT]" in text and "dossier, sums" in text
+    assert "riddles[:ARGUMENT]" in text and "workshop, sums" in text
     assert (of_source, of_family) == ("riddles", "$1")
 
 

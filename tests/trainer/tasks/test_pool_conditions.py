@@ -16,7 +16,13 @@ from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from trainer.evaluation.trials import evaluate_orchestrator
 from trainer.tasks import SUITES, find_task
-from trainer.tasks.pool_conditions import CONDITIONS, apply_condition, load_condition_data, rename_in_turn
+from trainer.tasks.pool_conditions import (
+    CONDITIONS,
+    apply_condition,
+    describe_work,
+    load_condition_data,
+    rename_in_turn,
+)
 
 STARTER = starter_pool()
 OTHER_WORDS = load_condition_data().words
@@ -184,3 +190,13 @@ def test_asking_the_twin_of_a_flaky_tool_recovers_the_task():
             return await evaluate_orchestrator("oracle", tasks, live)
 
     assert twins and asyncio.run(scored()).mean == 1.0
+
+
+def test_a_kind_says_which_settings_do_not_tell_works_apart():
+    def flaky(seed, rate):
+        inner = STARTER.workers[0].model_dump(mode="json")
+        return WorkerSpec(name="w", kind="flaky", description="d", config={"inner": inner, "rate": rate, "seed": seed})
+
+    assert describe_work(flaky(1, 0.5)) == describe_work(flaky(2, 0.5)) != describe_work(flaky(1, 0.2))
+    strange = WorkerSpec(name="w", kind="stranger", description="d", config={"seed": 1})
+    assert describe_work(strange) != describe_work(strange.model_copy(update={"config": {"seed": 2}}))

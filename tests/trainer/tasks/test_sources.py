@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from importlib.metadata import EntryPoint
 
 import pytest
 
+from orchestrator.engine.events import TaskRef
 from trainer.errors import UnknownTask, UnusableTasks
-from trainer.tasks.registry import open_source
+from trainer.tasks.registry import PROVIDERS, TaskProvider, _make_provider, open_source
 from trainer.tasks.sources.hub import guess_verifier
-from trainer.tasks.sources.source import choose_own_levels
+from trainer.tasks.sources.source import HasLevels, TaskList, choose_own_levels, guard_source
 from trainer.tasks.suite import SPLITS
+from trainer.tasks.task import Task
+from trainer.tasks.verifier import ExactText
 
 
 @pytest.fixture
@@ -175,3 +179,30 @@ def test_each_of_mixed_sources_gives_tasks_of_the_levels_that_it_has():
 def test_a_source_is_asked_for_those_levels_that_it_has():
     assert choose_own_levels(open_source("worlds:held_out"), (1, 3, 4)) == (1, 3)
     assert choose_own_levels(open_source("worlds"), (4,)) == (4,)  # which it refuses, with the levels that it has
+
+
+class LevelledSource:
+    """A source of another package whose tasks have levels."""
+
+    name = "steps"
+    levels = (2, 3)
+
+    def tasks(self, split, count, seed=0, levels=None):
+        return [Task(TaskRef("steps", level, split, 0), f"{level}?", ExactText("a")) for level in levels or self.levels]
+
+
+def test_a_source_of_another_package_keeps_its_levels(monkeypatch):
+    row = TaskProvider("steps", "Steps.", lambda _: LevelledSource())
+    monkeypatch.setitem(PROVIDERS._extensions.rows, "steps", row)
+    monkeypatch.setitem(PROVIDERS._extensions.entries, "steps", EntryPoint("steps", "steps:ROW", "podium.tasks"))
+    source = open_source("steps")
+    assert choose_own_levels(source, (1, 2)) == (2,)
+    mixed = open_source("steps + examples").tasks("train", 8, levels=(3,))
+    assert {task.ref.level for task in mixed if task.ref.family == "steps"} == {3}
+    plain = guard_source("plain", "toy 1.0", TaskList("plain", []))
+    assert not isinstance(plain, HasLevels) and choose_own_levels(plain, (1, 2)) == (1, 2)
+
+
+def test_an_entry_point_may_be_a_row_of_the_table():
+    row = TaskProvider("steps", "Steps.", lambda _: LevelledSource(), "[:N]", "steps")
+    assert _make_provider(EntryPoint("steps", "steps:ROW", "podium.tasks"), row) is row

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from trainer.cli.jobs import _describe
 from trainer.errors import UnknownTask
+from trainer.recipe import load_recipe
 from trainer.tasks import find_task, recognize_task
 from trainer.tasks.registry import PROVIDERS, explain_missing_package, find_missing_package, list_names, open_source
 from trainer.tasks.starter_examples import list_examples
@@ -55,6 +57,12 @@ def test_a_missing_source_names_its_package_and_the_command(without_packages, so
 def test_a_missing_family_names_its_package_too(without_packages):
     with pytest.raises(UnknownTask, match=r"'ledger' comes with the package podium-lessons"):
         find_task("ledger", 3, "test", 77)
+
+
+def test_a_preset_says_what_it_needs(without_packages):
+    recipes = {name: _describe(load_recipe(name)) for name in ("reader-cpu", "own-pool")}
+    assert recipes["reader-cpu"].endswith("(needs podium-lessons, which is not installed)")
+    assert "podium-lessons" not in recipes["own-pool"]
 
 
 def test_nothing_is_missing_where_the_package_is_installed():
