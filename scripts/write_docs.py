@@ -17,12 +17,14 @@ from pathlib import Path
 from orchestrator.policies.registry import POLICIES
 from pool_registry.kinds import KINDS
 from trainer.methods.grpo.rewards import REWARDS
-from trainer.recipe import list_presets, load_recipe
+from trainer.recipe import Recipe, list_presets, load_recipe
+from trainer.recipe_packages import list_recipe_packages
 from trainer.tasks import SUITES
-from trainer.tasks.registry import PROVIDERS
+from trainer.tasks.registry import PROVIDERS, TaskProvider
 
 ROOT = Path(__file__).resolve().parent.parent
 CLIENT_REQUESTS = ROOT / "tests" / "studio" / "model_server" / "client_requests"
+LESSONS = "podium-lessons"
 PLACE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
@@ -34,8 +36,14 @@ def policies() -> str:
 
 def worker_kinds() -> str:
     """Every built-in kind of worker."""
-    rows = [(f"`{kind.name}`", kind.role, kind.summary) for kind in KINDS.values()]
+    rows = [(f"`{kind.name}`", kind.role, kind.summary) for kind in KINDS.built_in.values()]
     return markdown(("kind", "role", "what it is"), rows)
+
+
+def lesson_kinds() -> str:
+    """Every kind of worker that podium-lessons adds."""
+    kinds = [kind for kind in KINDS.values() if kind.distribution == LESSONS]
+    return markdown(("kind", "role", "what it is"), [(f"`{kind.name}`", kind.role, kind.summary) for kind in kinds])
 
 
 def families() -> str:
@@ -44,6 +52,7 @@ def families() -> str:
     rows = [
         (f"`{suite.name}`", suite.description, ", ".join(map(str, suite.levels)), use[suite.held_out])
         for suite in SUITES.values()
+        if PROVIDERS.distribution_of(suite.name) == LESSONS
     ]
     return markdown(("family", "what it asks", "levels", "use"), rows)
 
@@ -51,13 +60,26 @@ def families() -> str:
 def presets() -> str:
     """The recipes that ship."""
     recipes = [(name, load_recipe(name)) for name in list_presets()]
-    rows = [(f"`{name}`", " + ".join(recipe.stages), recipe.title) for name, recipe in recipes]
-    return markdown(("preset", "stages", "what it is"), rows)
+    rows = [(f"`{name}`", " + ".join(recipe.stages), recipe.title, _list_packages(recipe)) for name, recipe in recipes]
+    return markdown(("preset", "stages", "what it is", "needs"), rows)
+
+
+def _list_packages(recipe: Recipe) -> str:
+    return ", ".join(f"`{name}`" for name in list_recipe_packages(recipe))
 
 
 def task_sources() -> str:
     """The built-in sources of tasks that are no generated family."""
-    rows = [(f"`{row.name}{row.argument}`", row.summary) for row in PROVIDERS.built_in.values() if row.suite is None]
+    return _write_sources(PROVIDERS.built_in.values())
+
+
+def lesson_sources() -> str:
+    """The sources of podium-lessons that are no generated family."""
+    return _write_sources(row for name, row in PROVIDERS.items() if PROVIDERS.distribution_of(name) == LESSONS)
+
+
+def _write_sources(providers: Iterable[TaskProvider]) -> str:
+    rows = [(f"`{row.name}{row.argument}`", row.summary) for row in providers if row.suite is None]
     return markdown(("source", "what it is"), rows)
 
 
@@ -138,7 +160,19 @@ def write_generalization(checkpoints: Sequence[str]) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     table.__name__: table
-    for table in (policies, worker_kinds, families, presets, task_sources, rewards, clients, generalization, reach)
+    for table in (
+        policies,
+        worker_kinds,
+        lesson_kinds,
+        families,
+        presets,
+        task_sources,
+        lesson_sources,
+        rewards,
+        clients,
+        generalization,
+        reach,
+    )
 }
 
 
@@ -156,7 +190,7 @@ def fill_tables(text: str) -> str:
 
 def main() -> int:
     stale = []
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+    for page in (ROOT / "README.md", ROOT / "lessons/README.md", *sorted((ROOT / "docs").glob("*.md"))):
         text = page.read_text(encoding="utf-8")
         filled = fill_tables(text)
         if filled != text:

@@ -18,11 +18,17 @@ pytestmark = pytest.mark.medium
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def name_document(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "lessons").glob("**/*.md"))]
 GROUPS = ("tasks", "jobs", "export", "memory", "users", "tokens")  # commands that have commands
 COMMANDS = sorted(
     {
-        (path.name, command)
+        (name_document(path), command)
         for path in DOCUMENTS
         for command in re.findall(r"^    python -m (\S+(?: [^#\n]*)?)", path.read_text(encoding="utf-8"), re.MULTILINE)
         if "|" not in command and not re.search(r"\[\w+\.\.\.\]", command)
@@ -30,17 +36,17 @@ COMMANDS = sorted(
 )
 LINKS = sorted(
     {
-        (path.name, link)
+        (name_document(path), link)
         for path in DOCUMENTS
         for link in re.findall(r"\]\((?!http)([^)#]+)\)", path.read_text(encoding="utf-8"))
     }
 )
 NAMED_FILES = sorted(
     {
-        (path.name, name)
+        (name_document(path), name)
         for path in DOCUMENTS
         for name in re.findall(
-            r"`((?:pool_registry|orchestrator|trainer|studio|bench|assets|scripts|examples)/[\w/.]+)`",
+            r"`((?:pool_registry|orchestrator|trainer|studio|bench|assets|scripts|examples|lessons)/[\w/.]+)`",
             path.read_text(encoding="utf-8"),
         )
         if "NAME" not in name  # stands for the reader's own
@@ -93,8 +99,7 @@ def read_help(module: str, *path: str) -> str:
 
 @pytest.mark.parametrize(("document", "link"), LINKS)
 def test_what_a_document_links_to_is_there(document, link):
-    folder = ROOT if document == "README.md" else ROOT / "docs"
-    assert (folder / link).exists()
+    assert ((ROOT / document).parent / link).exists()
 
 
 @pytest.mark.parametrize(("document", "name"), NAMED_FILES)

@@ -20,8 +20,11 @@ PLACES = (
 )  # fmt: skip
 SUFFIXES = {".py", ".md", ".js", ".html", ".yaml", ".json", ".toml", ".sh", ""}
 OURS = "podium-studio"
+FOLDERS = {OURS: ROOT, "podium-lessons": ROOT / "lessons"}  # what this repository holds
 # Options, then requirements in quotes, or a single one without.
-COMMAND = re.compile(r"""pip install((?:\s+--?[\w-]+)*)((?:\s+'[^']+'|\s+"[^"]+")+|\s+[\w.~=<>!*-]+(?:\[[\w,]+\])?)""")
+COMMAND = re.compile(
+    r"""pip install((?:\s+--?[\w-]+)*)((?:\s+'[^']+'|\s+"[^"]+")+|\s+(?:\./lessons|[\w.~=<>!*-]+)(?:\[[\w,]+\])?)"""
+)
 EXTRAS = re.compile(rf"""(?:{OURS}|['"]\.)\[([a-z,]+)\]""")
 
 
@@ -39,7 +42,9 @@ def find_advice(text: str) -> Iterator[tuple[str, bool]]:
         if "-r" in options.split():
             continue
         for word in re.findall(r"""'[^']+'|"[^"]+"|\S+""", words):
-            yield re.sub(rf"^(\.|{OURS})(?=\[|$)", OURS, word.strip("'\"").rstrip(".") or "."), "--no-deps" in options
+            name = word.strip("'\"").rstrip(".") or "."
+            name = "podium-lessons" if name == "./lessons" else re.sub(rf"^(\.|{OURS})(?=\[|$)", OURS, name)
+            yield name, "--no-deps" in options
     for extras in EXTRAS.findall(text):
         yield f"{OURS}[{extras}]", False
 
@@ -58,6 +63,7 @@ def all_advice() -> set[tuple[str, bool]]:
         ("run `pip install .` there", {("podium-studio", False)}),
         ("pip install -r llama.cpp/requirements.txt && x", set()),
         ("pip install foo.", {("foo", False)}),
+        ("pip install ./lessons (in a checkout), or pip install podium-lessons", {("podium-lessons", False)}),
     ],
 )
 def test_advice_is_found_in_sentences(text, advice):
@@ -76,8 +82,14 @@ def test_every_extra_that_is_recommended_exists():
 def test_all_that_is_recommended_resolves_together():
     """In a fresh environment; what resolves together also resolves alone."""
     whole = sorted(requirement for requirement, alone in all_advice() if not alone)
-    resolve([str(ROOT) + name.removeprefix(OURS) if name.startswith(OURS) else name for name in whole])
+    resolve([write_place(name) for name in whole])
     resolve(["--no-deps", *sorted(requirement for requirement, alone in all_advice() if alone)])
+
+
+def write_place(requirement: str) -> str:
+    """A requirement as pip finds it: ours are folders here, others are names."""
+    name, bracket, extras = requirement.partition("[")
+    return f"{FOLDERS[name]}{bracket}{extras}" if name in FOLDERS else requirement
 
 
 def resolve(requirements: list[str]) -> None:

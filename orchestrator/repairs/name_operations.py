@@ -18,7 +18,7 @@ from orchestrator.reader.needs import Need, format_needs
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LiveWorker
 
-# The words that a reader learns for them (assets/tasks/everyday_tools.yaml and project_tools.yaml).
+# The words that a reader learns for them (everyday_tools.yaml and project_tools.yaml of podium-lessons).
 SUMS = ("evaluate an arithmetic expression", "one sum with two numbers")
 OPERATIONS = ("sum of two numbers", "difference of two numbers", "product of two numbers", "quotient of two numbers")
 
