@@ -11,6 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -30,16 +31,27 @@ from pool_registry.strict_model import StrictModel
 
 log = logging.getLogger(__name__)
 MANIFEST = "podium.json"
+
+
 # Names that are always there. `base` is the small model before it has seen a plan.
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """A checkpoint that ships: its folder, and what people read for it."""
+
+    folder: str
+    label: str
+
+
 STARTERS = {
-    "base": "tiny-base",
-    "starter-sft": "tiny-sft",
-    "starter-grpo": "tiny-grpo",
-    "smollm2-sft": "smollm2-sft",
-    "smollm2-grpo": "smollm2-grpo",
-    "smollm2-reader": "smollm2-reader",
+    "base": Starter("tiny-base", "Tiny, before training"),
+    "starter-sft": Starter("tiny-sft", "Tiny after SFT"),
+    "starter-grpo": Starter("tiny-grpo", "Tiny after SFT and GRPO"),
+    "smollm2-sft": Starter("smollm2-sft", "SmolLM2 after SFT"),
+    "smollm2-grpo": Starter("smollm2-grpo", "SmolLM2 after SFT and GRPO"),
+    "smollm2-reader": Starter("smollm2-reader", "SmolLM2 reader"),
 }
 READER = "smollm2-reader"  # plans for any pool
+SMALLEST = "starter-grpo"  # a demonstration of training: only where nothing else can plan
 # The files of a checkpoint that are copied and published: weights as safetensors, and texts and numbers beside them.
 # Other formats of weights can hold code.
 WEIGHTS = re.compile(r"(adapter_)?model(-\d{5}-of-\d{5})?\.safetensors")
@@ -102,6 +114,11 @@ class Checkpoint(StrictModel):
     recipe: dict[str, JsonValue] = {}
     metrics: dict[str, float] = {}
     files: dict[str, FileMark] = {}
+
+    @property
+    def knows_one_pool(self) -> bool:
+        """Whether it was trained on the bare query and knows the workers of its training pool only, by heart."""
+        return self.prompt == "query"
 
     @property
     def is_reader(self) -> bool:
@@ -231,7 +248,7 @@ def complete_steps(checkpoints: Path) -> list[tuple[int, Path]]:
 
 def starter_checkpoint(name: str) -> Path:
     """Return the folder in which the starter checkpoint `name` ships."""
-    return asset("starters") / STARTERS[name]
+    return asset("starters") / STARTERS[name].folder
 
 
 def seal(folder: Path, checkpoint: Checkpoint) -> Checkpoint:

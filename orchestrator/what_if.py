@@ -23,6 +23,7 @@ from orchestrator.engine.edits import AddStep, AnyEdit, ChangeStep, RemoveStep, 
 from orchestrator.engine.episode import Episode, Round
 from orchestrator.engine.episode_loop import EpisodeSpec, Resolve, Sink, run_episode
 from orchestrator.engine.events import TaskRef
+from orchestrator.engine.release import Orchestrator
 from orchestrator.errors import InvalidEdits
 from orchestrator.plan import Step, Turn, check_step, references, renumber_quotes, renumber_step, with_shorthand
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, storable
@@ -124,7 +125,7 @@ async def run_variation(
     return await run_episode(spec, orchestrator, pool, limits=limits, sink=sink, budget=budget, resolve=resolve)
 
 
-class EditedTurns:
+class EditedTurns(Orchestrator):
     """The orchestrator of a variation: it replays fixed turns."""
 
     name = NAME

@@ -198,7 +198,7 @@ def pydantic_graph(graph: Graph) -> Run:
 def podium(graph: Graph, traces: Any) -> Run:
     """The public path: a pool of workers, a fixed orchestrator that writes one turn, `run_episode`."""
     from orchestrator.engine.episode import Episode
-    from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+    from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, run_episode
     from orchestrator.plan import Step, Turn
     from pool_registry.calls.live_pool import open_live_pool
     from pool_registry.kinds import add_kind
@@ -227,7 +227,7 @@ def podium(graph: Graph, traces: Any) -> Run:
         WorkerSpec(name=f"w{k}", kind="sleeper", description="sleeps", max_concurrency=1024) for k in range(6)
     )
 
-    class Fixed:
+    class Fixed(Orchestrator):
         name = "fixed"
 
         async def turn(self, _episode: Episode) -> Turn:

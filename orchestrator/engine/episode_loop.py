@@ -313,13 +313,12 @@ class _Loop:
         return done.turn
 
     def _accepts(self, answer: JsonValue) -> bool:
-        check: Callable[[JsonValue], bool] | None = getattr(self.orchestrator, "accepts_answer", None)
-        return check is None or check(answer)
+        return self.orchestrator.accepts_answer(answer)
 
     def _gives_up(self, number: int) -> bool:
         """Whether the orchestrator's mistakes, and not a limit, end the episode after this round."""
         more = number < self.limits.max_rounds and self.budget.check_limits() is None
-        return more and getattr(self.orchestrator, "gives_up", False)
+        return more and self.orchestrator.gives_up
 
     async def _take_turn(self, number: int) -> Turn:
         """Take the orchestrator's next turn and check it against the pool; the deadline and `stop()` cut it off."""

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from orchestrator.approval.plan_gate import PlanGate, PlanReview
 from orchestrator.approval.records import Verdict
 from orchestrator.engine.edits import AnyEdit
 from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn
+from pool_registry.actions import JsonValue
 
 
+@runtime_checkable
 class Orchestrator(Protocol):
     """A policy: from the episode so far to the next turn. A trained model, an API model or a fixed baseline.
 
-    One with an attribute `gives_up` that is true does not recover from its mistakes: after MAX_USELESS_TURNS turns that
-    could not be used it is not asked again. One with a method `accepts_answer` is asked for another turn where that
-    returns False for an answer whose quotes are filled in.
+    One that `gives_up` does not recover from its mistakes: after MAX_USELESS_TURNS turns that could not be used it is
+    not asked again.
     """
 
-    @property
-    def name(self) -> str: ...
+    name: str
+    gives_up: bool = False
 
     async def turn(self, episode: Episode) -> Turn: ...
+
+    def accepts_answer(self, answer: JsonValue) -> bool:  # noqa: ARG002  a default
+        """Whether an answer whose quotes are filled in will do; where not, another turn is asked for."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)

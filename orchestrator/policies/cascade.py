@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.engine.episode import Episode, StepRun
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn, escape
 from orchestrator.policies.base import agent_step, read_limit, write_turn
 from pool_registry.actions import as_text
@@ -37,7 +38,7 @@ class JudgedReply:
         return bool(self.text) and self.confidence >= CONFIDENT
 
 
-class CascadePolicy:
+class CascadePolicy(Orchestrator):
     """`agents` come with the cheapest first. Where the limits allow fewer rounds than there are agents, the last one
     stays and those before it are left out."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn, escape
 from orchestrator.policies.base import agent_step, only_turn, write_turn
 
 
-class DirectPolicy:
+class DirectPolicy(Orchestrator):
     def __init__(self, agent: str) -> None:
         self.name = f"direct:{agent}"
         self._agent = agent

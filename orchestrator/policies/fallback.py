@@ -18,7 +18,7 @@ from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import Turn, escape, references
 from orchestrator.policies.base import agent_step, write_turn
 from orchestrator.policies.recursive import RecursivePolicy
-from orchestrator.policies.voting import VotingPolicy
+from orchestrator.policies.voting import PlanSampler, VotingPolicy
 from orchestrator.reader.refusal import is_refusal
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.errors import WorkerFault
@@ -47,7 +47,7 @@ _GREETING = re.compile(
 )
 
 
-class FallbackPolicy:
+class FallbackPolicy(Orchestrator):
     """An orchestrator with the pool's fallback behind it.
 
     `question` is what a person wrote last, without the conversation before. `trained`: the orchestrator is a
@@ -172,8 +172,7 @@ def find_gauge_of(orchestrator: Orchestrator) -> DepthGauge | None:
         return find_gauge_of(orchestrator.inner)
     if isinstance(orchestrator, VotingPolicy):
         return find_gauge_of(orchestrator.sampler)
-    gauge = getattr(orchestrator, "gauge", None)
-    return gauge if isinstance(gauge, DepthGauge) else None
+    return orchestrator.gauge if isinstance(orchestrator, PlanSampler) else None
 
 
 def _was_held_back(turn: Turn, episode: Episode) -> bool:

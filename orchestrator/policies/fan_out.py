@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn, escape
 from orchestrator.policies.base import agent_step, only_turn, write_turn
 
 AGGREGATE = "Several workers answered this question. Compare their answers and give the best one, alone.\n"
 
 
-class FanOutPolicy:
+class FanOutPolicy(Orchestrator):
     name = "fan_out"
 
     def __init__(self, agents: Sequence[str], aggregator: str) -> None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Step, Turn, escape
 from orchestrator.policies.base import agent_step, read_limit, write_turn
 from pool_registry.actions import as_text
@@ -28,7 +29,7 @@ CONCLUDE = "You chair a discussion of this question; what was said is shown. Wri
 _CONTINUE = re.compile(r"\W*(?:CONTINUE\b|[Cc]ontinue\W*$)")
 
 
-class GroupChatPolicy:
+class GroupChatPolicy(Orchestrator):
     """`chair` speaks after the other agents; as a pool's only agent it just answers."""
 
     def __init__(self, agents: Sequence[str], chair: str) -> None:

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orchestrator.checkpoints import read_job_name
+from orchestrator.checkpoints import STARTERS, read_job_name
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, split_options
 from orchestrator.policies.registry import find_policy
 from orchestrator.repairs.table import ALL
-
-STARTER_LABELS = {
-    "base": "Tiny, before training",
-    "starter-sft": "Tiny after SFT",
-    "starter-grpo": "Tiny after SFT and GRPO",
-    "smollm2-sft": "SmolLM2 after SFT",
-    "smollm2-grpo": "SmolLM2 after SFT and GRPO",
-    "smollm2-reader": "SmolLM2 reader",
-}
 
 
 def label_orchestrator(name: str) -> str:
@@ -35,8 +26,8 @@ def _label_policy(parts: OrchestratorName, label: str) -> str:
 
 
 def _label_checkpoint(name: str) -> str:
-    if name in STARTER_LABELS:
-        return STARTER_LABELS[name]
+    if name in STARTERS:
+        return STARTERS[name].label
     if "/" in name:
         return Path(name).name
     job, _, step = name.partition("@")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 TURN_TOKENS = 512  # a worker's own limit is made for its answers, which may be much shorter than a plan
 
 
-class ModelPolicy:
+class ModelPolicy(Orchestrator):
     """Asks `model` for every turn, directly and not as a step.
 
     `max_rounds` is how many turns it was trained to take: the prompt of the last one says so.
@@ -192,7 +192,7 @@ def plan_binding(pool: LivePool, name: str, settings: BindingSettings = BY_DESCR
     Raises UnknownOrchestrator when no checkpoint has this name.
     """
     _, checkpoint = find_checkpoint(name)
-    if not settings.enabled or checkpoint.prompt != "query" or checkpoint.pool is None:
+    if not settings.enabled or not checkpoint.knows_one_pool or checkpoint.pool is None:
         return None
     learnt = checkpoint.pool.learnt
     if not learnt:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn
 from orchestrator.policies.base import only_turn, write_turn
 from pool_registry.actions import as_text
 
 
-class OraclePolicy:
+class OraclePolicy(Orchestrator):
     name = "oracle"
 
     def __init__(self, reference: Turn) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn, escape
 from orchestrator.policies.base import agent_step, only_turn, write_turn
 
@@ -17,7 +18,7 @@ SOLVE = "Follow the plan and answer this question.\n"
 VERIFY = "Check the solution against the plan, correct it if needed, and give the final answer alone.\n"
 
 
-class PipelinePolicy:
+class PipelinePolicy(Orchestrator):
     name = "pipeline"
 
     def __init__(self, agents: Sequence[str]) -> None:

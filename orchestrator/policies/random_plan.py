@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.release import Orchestrator
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.base import only_turn, read_limit, write_turn
@@ -21,7 +22,7 @@ from pool_registry.calls.live_pool import LivePool
 MAX_STEPS = 6  # as long as the longest reference plans
 
 
-class RandomPlanPolicy:
+class RandomPlanPolicy(Orchestrator):
     def __init__(self, pool: LivePool, seed: int = 0) -> None:
         self.name = f"random_plan:{seed}" if seed else "random_plan"
         self._pool = pool

@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.release import Orchestrator
 from orchestrator.grammars.reader_grammars import choice_grammar, fill_grammar, needs_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import ShownWorkers, Turn, renumber_turn
@@ -71,7 +72,7 @@ def ask_model(model: LiveWorker, turn_tokens: int = TURN_TOKENS) -> WriteText:
     return write
 
 
-class ReaderPolicy:
+class ReaderPolicy(Orchestrator):
     """Writes a plan for the query, and then for what failed in it.
 
     `write` asks the model: for the needs, and then, with these and the cards of the bound workers added to the

@@ -11,13 +11,13 @@ from orchestrator.engine.episode_loop import Orchestrator
 from orchestrator.plan import Turn
 
 
-class RecursivePolicy:
+class RecursivePolicy(Orchestrator):
     """An orchestrator that is asked once more after its first answer, where the limits leave it a round."""
 
     def __init__(self, inner: Orchestrator) -> None:
         self.inner = inner
         self.name = f"{inner.name}+recursive"
-        self.gives_up: bool = getattr(inner, "gives_up", False)
+        self.gives_up = inner.gives_up
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises what the inner orchestrator raises."""

@@ -274,10 +274,23 @@ def orchestrator_factory(
         return lambda _, draw: set_options(_open_checkpoint(plain, pool, draw, bind_once), pool, parsed.options)
     read_once = LoadOnce(record or (lambda: _read_track_record(pool)))
     return lambda reference, draw: set_options(
-        policy.make(PolicyRequest(parsed.worker, parsed.dialect, pool, reference, draw, read_once)),
+        _complete(policy.make(PolicyRequest(parsed.worker, parsed.dialect, pool, reference, draw, read_once))),
         pool,
         parsed.options,
     )
+
+
+class PlainOrchestrator(Orchestrator):
+    """A policy of another package that is no subclass of Orchestrator, with the members that it leaves out."""
+
+    def __init__(self, inner: Orchestrator) -> None:
+        for member in ("name", "turn", "gives_up", "accepts_answer"):
+            if hasattr(inner, member):
+                setattr(self, member, getattr(inner, member))
+
+
+def _complete(orchestrator: Orchestrator) -> Orchestrator:
+    return orchestrator if isinstance(orchestrator, Orchestrator) else PlainOrchestrator(orchestrator)
 
 
 def set_options(orchestrator: Orchestrator, pool: LivePool, options: TurnOptions) -> Orchestrator:

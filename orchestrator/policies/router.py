@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn, escape
 from orchestrator.policies.base import agent_step, write_turn
 from orchestrator.policies.cascade import reference_price
@@ -26,7 +27,7 @@ SLOW, EXPENSIVE = 0.05, 0.05  # what the slowest and the most expensive agent lo
 HELPERS = ("planner", "verifier", "chair")
 
 
-class RouterPolicy:
+class RouterPolicy(Orchestrator):
     """`record` returns the track record, always the same one: episodes that end meanwhile do not change the choices.
     It may read the database, so it is called in a thread."""
 

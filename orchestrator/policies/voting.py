@@ -19,6 +19,8 @@ from typing import Protocol, runtime_checkable
 from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.executor import Recorder, RoundRun
+from orchestrator.engine.release import Orchestrator
+from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import Turn, Vote, check_turn, references, substitute
 from orchestrator.reader.refusal import REFUSAL, is_refusal
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage, as_text
@@ -33,16 +35,12 @@ MAX_ANSWER_CHARS = 80  # of an answer in the record
 
 
 @runtime_checkable
-class PlanSampler(Protocol):
-    """An orchestrator whose turns can be drawn: a language model."""
+class PlanSampler(Orchestrator, Protocol):
+    """An orchestrator whose turns can be drawn: a language model. `gauge` says whether a query is like those that it
+    learnt."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def draw(self) -> Draw | None: ...
-
-    async def turn(self, episode: Episode) -> Turn: ...
+    draw: Draw | None
+    gauge: DepthGauge | None = None
 
     async def draw_turn(self, episode: Episode, draw: Draw | None) -> Turn: ...
 
@@ -61,18 +59,15 @@ class TriedTurn:
     incomplete: bool = False
 
 
-class VotingPolicy:
+class VotingPolicy(Orchestrator):
     """Takes the turn of `sampler` that wins a vote among `samples` drawn ones."""
 
     def __init__(self, sampler: PlanSampler, pool: LivePool, samples: int) -> None:
         self.name = f"{sampler.name}+samples={samples}"
         self.sampler = sampler
+        self.gives_up = sampler.gives_up
         self._pool = pool if isinstance(pool, CachingPool) else CachingPool(pool)
         self._samples = samples
-
-    @property
-    def gives_up(self) -> bool:
-        return getattr(self.sampler, "gives_up", False)
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked."""

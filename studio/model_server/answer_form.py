@@ -56,7 +56,7 @@ class AnswerForm:
         return [fit_arguments({str(names[0]): answer}, self.schema)] if len(names) == 1 else []
 
 
-class AnswerFormPolicy:
+class AnswerFormPolicy(Orchestrator):
     """An orchestrator whose answer is brought into a form before it ends the episode.
 
     `tools` are the workers of the client's tools that must be called before the answer, where the client demands a
@@ -73,7 +73,7 @@ class AnswerFormPolicy:
     ) -> None:
         self.inner = inner
         self.name = inner.name
-        self.gives_up: bool = getattr(inner, "gives_up", False)
+        self.gives_up = inner.gives_up
         self._form, self._calls, self._tools = form, calls, tools
         self._agent = choose_fallback_agent(pool, AUTO)
         self._held: JsonValue = None

@@ -135,6 +135,6 @@ def reads_pool(orchestrator: str) -> bool:
     if policy is not None:
         return policy.name in READ_THE_POOL
     try:
-        return find_checkpoint(split_options(orchestrator)[0])[1].prompt != "query"
+        return not find_checkpoint(split_options(orchestrator)[0])[1].knows_one_pool
     except UnknownOrchestrator:
         return False

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn, escape
 from orchestrator.policies.base import write_turn
 
 _WORDS = {"image": "an image", "audio": "a recording", "video": "a film", "file": "a file"}
 
 
-class UnreadContentPolicy:
+class UnreadContentPolicy(Orchestrator):
     """Answers at once, by a sentence; no worker is called. `kinds` are the types of the content."""
 
     def __init__(self, name: str, kinds: str) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from orchestrator.checkpoints import READER, checkpoint_names
+from orchestrator.checkpoints import READER, SMALLEST, checkpoint_names
 from orchestrator.orchestrator_name import OrchestratorName
 from pool_registry.pool import Pool
 
 STARTER = "starter"
-SMALLEST = "starter-grpo"  # a demonstration of training: only where nothing else can plan
 CHAT_KIND = "chat"
 
 

@@ -90,7 +90,7 @@ def memory_note(name: str, pool: Pool) -> str:
         _, checkpoint = find_checkpoint(name)
     except UnknownOrchestrator:
         return "This pool's failure memory does not reach it: only a language model that orchestrates reads lessons."
-    if checkpoint.prompt == "query":
+    if checkpoint.knows_one_pool:
         return "This pool's failure memory does not reach it: it was trained on the bare query."
     if checkpoint.is_reader:
         return "This pool's failure memory does not reach it: it reads a listing of the pool and the query."
@@ -115,7 +115,7 @@ def _describe_pool_difference(checkpoint: Checkpoint, pool: Pool) -> str:
 
 
 def _describe_prompt(checkpoint: Checkpoint) -> str:
-    if checkpoint.prompt == "query":
+    if checkpoint.knows_one_pool:
         bound = checkpoint.pool is not None and bool(checkpoint.pool.learnt)
         return (
             "It was trained on the bare query and does not read the pool's description: "

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Step, Turn, renumber_quotes, renumber_step
 from orchestrator.policies.base import write_turn
 from pool_registry.actions import Action, Observation, Status, as_text
@@ -54,7 +55,7 @@ class FaultyPool(LivePool):
         )
 
 
-class RecoveringTeacher:
+class RecoveringTeacher(Orchestrator):
     """The oracle's plan, perhaps with a slip in its first turn, and repairs until every step is right."""
 
     name = "oracle"

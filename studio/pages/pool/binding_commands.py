@@ -77,7 +77,7 @@ def list_bindable() -> list[str]:
 def find_learnt_workers(checkpoint: str) -> tuple[LearntWorker, ...]:
     """The workers that a checkpoint learnt by heart; () for one that reads its pool, or whose pool is not known."""
     manifest = find_checkpoint(checkpoint)[1]
-    return manifest.pool.learnt if manifest.pool is not None and manifest.prompt == "query" else ()
+    return manifest.pool.learnt if manifest.pool is not None and manifest.knows_one_pool else ()
 
 
 def find_learnt(checkpoint: str, learnt: str) -> LearntWorker:
@@ -91,7 +91,7 @@ def find_learnt(checkpoint: str, learnt: str) -> LearntWorker:
 
 
 def _explain_none(checkpoint: str) -> str:
-    if find_checkpoint(checkpoint)[1].prompt != "query":
+    if not find_checkpoint(checkpoint)[1].knows_one_pool:
         return "it reads the pool in its prompt"
     return "its podium.json does not say what the workers of its training pool did"
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from pydantic import Field
 
+from orchestrator.checkpoints import SMALLEST
 from orchestrator.policies.labels import label_orchestrator
 from pool_registry.calls.effect_free_pool import list_refused_workers
 from pool_registry.calls.live_pool import live_pool
@@ -15,7 +16,7 @@ from pool_registry.wants import list_wants
 from pool_registry.worker import WorkerSpec
 from studio.frame.commands import Fields, PageCommands, PageReply, command, text
 from studio.frame.document import PageDocument
-from studio.orchestrators.default import SMALLEST, choose_default
+from studio.orchestrators.default import choose_default
 from studio.runtime import Runtime
 from trainer.evaluation.replayable_tasks import ReplayableTasks, list_replayable_tasks
 from trainer.evaluation.worker_facts import SAMPLES, SampleSources, collect_facts, describe_worker

@@ -15,6 +15,7 @@ from orchestrator.checkpoints import Checkpoint
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.process_identity import this_process
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool, open_live_pool
@@ -49,7 +50,7 @@ def recipe(sft: int = 60, grpo: int = 40, phases: Sequence[tuple[str, int]] = ()
     )
 
 
-class Scripted:
+class Scripted(Orchestrator):
     """Writes turns that were made before."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:

@@ -14,6 +14,7 @@ from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, NoSink, run_episode
 from orchestrator.engine.events import TaskRef
+from orchestrator.engine.release import Orchestrator
 from orchestrator.failure_memory.write_lesson import write_lesson
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import Action, Status, Usage
@@ -188,7 +189,7 @@ def test_a_model_elsewhere_without_a_price_is_not_called_under_a_cap_on_cost():
 
 
 def test_an_orchestrator_that_meets_the_cap_in_its_turn_ends_the_run_by_the_cap():
-    class Asks:
+    class Asks(Orchestrator):
         name = "asks"
 
         def __init__(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+from orchestrator.engine.release import Orchestrator
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Step, Turn
 from orchestrator.policies import fallback
@@ -42,7 +43,7 @@ def open_pool(fails: bool = False) -> LivePool:
     return LivePool(Pool(name="p", limits=Limits(deadline_s=20)), {"talker": LiveWorker(spec, worker)})
 
 
-class Scripted:
+class Scripted(Orchestrator):
     """An orchestrator that plays its turns; `sleeps` seconds before each."""
 
     name = "scripted"

@@ -8,6 +8,7 @@ import pytest
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import EpisodeEnded
+from orchestrator.engine.release import Orchestrator
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import TurnOptions, add_options, split_options
 from orchestrator.plan import Turn
@@ -76,7 +77,7 @@ def test_a_reader_takes_no_recursion(endpoint):
 
 
 def test_an_answer_that_is_kept_ends_the_episode(endpoint):
-    class Twice:
+    class Twice(Orchestrator):
         name = "twice"
 
         async def turn(self, episode):

@@ -33,7 +33,7 @@ POOL = Pool(
 )
 
 
-class Sampler:
+class Sampler(PlanSampler):
     """Draws the given turns in order."""
 
     name, draw = "sampler", None

@@ -15,6 +15,7 @@ from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import Event, StepEnded, StepStarted
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Step, Turn
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.errors import BadCall, WorkerFault
@@ -168,7 +169,7 @@ def step(k: int, text: str = "", worker: str = "actor", access: Sequence[int] = 
     return Step(k, worker, {name: f"#{k} {text}"}, tuple(access))
 
 
-class Scripted:
+class Scripted(Orchestrator):
     """An orchestrator that has its turns written down; a callable is asked with the episode."""
 
     name = "scripted"

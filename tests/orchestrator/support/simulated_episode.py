@@ -19,6 +19,7 @@ from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, Event, StepEnded, StepStarted, TurnTaken
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import Usage
 from pool_registry.calls.circuit_breaker import Breaker
@@ -106,7 +107,7 @@ class Recursive(Worker[NoConfig]):
         return await call.scope.descend("same", call.text("text"), call.visible)
 
 
-class Drawn:
+class Drawn(Orchestrator):
     """An orchestrator that draws its turns: plans with access lists, quotes and now and then a mistake."""
 
     name = "drawn"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.checkpoints import READER
+from orchestrator.checkpoints import READER, SMALLEST
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from studio.orchestrators import choices, default
 from studio.orchestrators.choices import orchestrator_choices
-from studio.orchestrators.default import SMALLEST, choose_default, suggest_orchestrators
+from studio.orchestrators.default import choose_default, suggest_orchestrators
 
 
 def agent(name: str, kind: str) -> WorkerSpec:

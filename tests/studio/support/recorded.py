@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn
 from orchestrator.policies.oracle import OraclePolicy
 from orchestrator.traces.store import Store
@@ -15,7 +16,7 @@ from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
 from trainer.tasks import find_task
 
 
-class Named:
+class Named(Orchestrator):
     """An orchestrator that plays a given turn under another one's name."""
 
     def __init__(self, name: str, turn: Turn) -> None:

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn
 from pool_registry.actions import Action
 from pool_registry.calls.effect_free_pool import refuse_effects
@@ -91,7 +92,7 @@ def test_tools_that_may_have_effects_are_called_only_when_they_are_allowed(tmp_p
     assert refused.error.code == "may_have_effects" and asyncio.run(call("calc", {"expression": "1 + 1"})).value == 2
 
 
-class SlowPolicy:
+class SlowPolicy(Orchestrator):
     """Thinks for longer than there is time."""
 
     name = "slow"

@@ -11,6 +11,7 @@ worker: that adds no tokens. Other plans are not drawn, and no worker is put in:
 from __future__ import annotations
 
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn
 from orchestrator.policies.reader import ReaderPolicy
 from pool_registry.actions import Usage
@@ -25,7 +26,7 @@ REPAIRS_IN_TRAINING = frozenset(
 )
 
 
-class LearningReader:
+class LearningReader(Orchestrator):
     """The orchestrator of one episode."""
 
     def __init__(self, name: str, pool: LivePool, writer: TokenWriter, chat: ChatTokens, hints: int = 0) -> None:

@@ -19,6 +19,7 @@ from orchestrator.binding.learnt_worker import describe_learnt_pool
 from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, Sink, run_episode
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn
 from orchestrator.policies.recursive import RecursivePolicy
 from orchestrator.prompt import PromptStyle, opening_messages, reply_messages
@@ -172,7 +173,7 @@ def _list_tools(pool: LivePool, episode_format: EpisodeFormat) -> list[Mapping[s
     return episode_format.dialect.tools(pool) if episode_format.style == "full" else None
 
 
-class LearningPolicy:
+class LearningPolicy(Orchestrator):
     """The learning model as the orchestrator of one episode, in the styles `full` and `query`."""
 
     def __init__(
@@ -451,7 +452,7 @@ def make_seed(*numbers: int) -> int:
     return int.from_bytes(hashlib.sha256(" ".join(map(str, numbers)).encode()).digest()[:6])
 
 
-class _FailureGuard:
+class _FailureGuard(Orchestrator):
     """Lets a backend's failure end the job instead of being one episode's bad turn."""
 
     def __init__(self, policy: LearningPolicy | LearningReader) -> None:
