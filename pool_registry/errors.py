@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 
 class PoolError(Exception):
     """A problem in a pool, its storage or its workers that a person can fix."""
@@ -21,6 +25,14 @@ class InvalidPool(PoolError):
 
 class StorageError(PoolError):
     """The data folder or the database cannot be used as it is."""
+
+
+class UnwritablePath(PoolError):
+    """A path that a person chose cannot be written; the message says why, and what to choose instead."""
+
+
+class DatabaseBusy(StorageError):
+    """Another program holds the database for longer than anybody waits; nothing was saved."""
 
 
 class SecretNotFound(PoolError):
@@ -55,3 +67,17 @@ class BadCall(WorkerFault):
 
     def __init__(self, message: str, code: str = "bad_arguments") -> None:
         super().__init__(code, message)
+
+
+@contextmanager
+def writing_to(out: Path, option: str = "--out") -> Iterator[None]:
+    """Raise UnwritablePath in the place of what the file system says of a path that a person chose. Other libraries'
+    errors of the same class, which have no such words, pass."""
+    try:
+        yield
+    except OSError as error:
+        if error.strerror is None:
+            raise
+        raise UnwritablePath(
+            f"{out} cannot be written ({error.strerror}); choose another path with {option}"
+        ) from error

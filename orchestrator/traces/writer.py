@@ -26,7 +26,7 @@ from orchestrator.engine.process_identity import this_process
 from orchestrator.traces.step_counts import count_steps
 from orchestrator.traces.tables import EPISODES, EVENTS
 from pool_registry.actions import Observation, as_text
-from pool_registry.errors import StorageError
+from pool_registry.errors import DatabaseBusy, StorageError
 from pool_registry.pool import Pool
 from pool_registry.storage.database import writing
 from pool_registry.storage.pool_store import add_unlisted_pools
@@ -222,7 +222,9 @@ class TraceWriter:
 
 def _may_pass(error: Exception) -> bool:
     """Whether the database may take the same records later: the disk is full, the file locked, the server away."""
-    return isinstance(error, OperationalError) or (isinstance(error, DBAPIError) and error.connection_invalidated)
+    return isinstance(error, OperationalError | DatabaseBusy) or (
+        isinstance(error, DBAPIError) and error.connection_invalidated
+    )
 
 
 def _list_events(records: Sequence[Record]) -> list[tuple[str, Event]]:

@@ -23,7 +23,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlmodel import Session
 
-from pool_registry.errors import StorageError
+from pool_registry.errors import DatabaseBusy, StorageError
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -72,7 +72,8 @@ def _set_pragmas(connection: Any, _record: object) -> None:
 @contextmanager
 def writing(engine: Engine, *tables: str) -> Iterator[Session]:
     """Open a session that commits at its end. What it reads of `tables` nobody else changes before that: on SQLite it
-    takes the write lock first and waits `WRITE_DEADLINE_S` for other writers, on PostgreSQL it locks the tables."""
+    takes the write lock first and waits `WRITE_DEADLINE_S` for other writers, on PostgreSQL it locks the tables. Raises
+    DatabaseBusy where another program holds it for longer."""
     with _take_turn(engine), Session(engine, expire_on_commit=False) as session:
         if engine.dialect.name == "sqlite":
             _begin_immediate(session.connection())
@@ -120,6 +121,13 @@ def _begin_immediate(connection: Connection) -> None:
     connection.exec_driver_sql(f"PRAGMA busy_timeout={TURN_S * 1000:.0f}")
     try:
         retry_while_locked(lambda: connection.exec_driver_sql("BEGIN IMMEDIATE"), WRITE_DEADLINE_S)
+    except OperationalError as error:
+        if not is_locked(error):
+            raise
+        raise DatabaseBusy(
+            f"nothing was saved: another program has held the database for {WRITE_DEADLINE_S:.0f} s. Wait for it, or "
+            "stop it, and try again"
+        ) from error
     finally:
         connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_S * 1000:.0f}")
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from orchestrator.errors import OrchestratorError
+from pool_registry.errors import writing_to
 from pool_registry.storage.data_folder import choose_home
 from studio.cli.options import HomeOption, open_prepared_store
 
@@ -94,22 +95,33 @@ def python(
     pool: Annotated[str, typer.Option(help="The pool's name.")],
     orchestrator: Annotated[str, typer.Option(help="A checkpoint or a policy.")],
     out: OutOption = None,
+    take: Annotated[
+        list[str] | None,
+        typer.Option(help="A worker whose files go along, beside --out; again for more."),
+    ] = None,
     home: HomeOption = None,
 ) -> None:
     """A plain Python file that asks this pool through this orchestrator; it needs the packages alone."""
-    from studio.export.python_file import build_python_file
+    from studio.export.python_file import PROGRAM, list_export_files
 
+    if take and out is None:
+        raise ExportRefused("--take puts files beside the program; say where that goes with --out")
     with open_prepared_store(home) as store:
-        file = out.name if out else "orchestrate.py"
-        _write(build_python_file(store.pools.latest(pool).pool, orchestrator, file), out)
+        name = out.name if out else PROGRAM
+        files = list_export_files(store.pools.latest(pool).pool, orchestrator, name, take or ())
+    _write(files.pop(name).decode(), out)
+    for path, content in files.items():
+        assert out is not None, "only --take brings files, and it needs --out"
+        place = out.expanduser().parent / path
+        with writing_to(out):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
 
 
 def _write(text: str, out: Path | None) -> None:
     if out is None:
         typer.echo(text, nl=False)
         return
-    try:
+    with writing_to(out):
         out.expanduser().write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ExportRefused(f"{out} cannot be written ({error.strerror}); choose another file with --out") from error
     typer.echo(str(out))

@@ -15,7 +15,7 @@ from typing import Literal
 from orchestrator.checkpoints import MANIFEST, TEXTS, WEIGHTS, Checkpoint, open_checkpoint, seal
 from orchestrator.errors import OrchestratorError
 from pool_registry.atomic_write import draft_folder
-from pool_registry.errors import WorkerFault
+from pool_registry.errors import WorkerFault, writing_to
 from pool_registry.language_models.adapter_folder import check_adapter
 from pool_registry.language_models.model_files import model_path
 
@@ -113,11 +113,6 @@ def _convert_to_gguf(name: str, out: Path) -> Path:
 
 @contextmanager
 def _draft_export(out: Path) -> Iterator[Path]:
-    """Yield a draft folder that becomes `out` when the body succeeds. Raises ExportError when it cannot be written."""
-    try:
-        with draft_folder(out) as draft:
-            yield draft
-    except OSError as error:
-        if error.strerror is None:  # raised by transformers, not by the file system
-            raise
-        raise ExportError(f"{out} cannot be written ({error.strerror}); choose another path with --out") from error
+    """Yield a draft folder that becomes `out` when the body succeeds. Raises UnwritablePath."""
+    with writing_to(out), draft_folder(out) as draft:
+        yield draft

@@ -11,6 +11,7 @@ import io
 import re
 import textwrap
 import zipfile
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from pool_registry.pool import Pool, export_pool
 from pool_registry.portable_pool import Travellers, travellers
 from studio.export.engine_files import ENGINE, engine_sources, requirements
 
+PROGRAM = "orchestrate.py"
 CHECKPOINT = "checkpoint"  # the folder beside the file that holds the orchestrator's weights
 MARK = "# --- Podium's engine: a zip file in base64 ---"
 LOCAL_MODEL = KINDS["local_model"].module  # what runs a checkpoint
@@ -136,8 +138,32 @@ if __name__ == "__main__":
 '''
 
 
-def build_python_file(pool: Pool, orchestrator: str, file: str = "orchestrate.py") -> str:
-    """Write the file's text for what of a pool can leave this machine.
+def build_python_file(pool: Pool, orchestrator: str, file: str = PROGRAM) -> str:
+    """Write the file's text for what of a pool can leave this machine. Raises what `choose_travellers` raises."""
+    return write_python_file(choose_travellers(pool, orchestrator), orchestrator, file)
+
+
+def list_export_files(
+    pool: Pool, orchestrator: str, file: str = PROGRAM, take: Collection[str] = ()
+) -> dict[str, bytes]:
+    """The file, and the files of this machine that the workers `take` need, by their paths beside it. Raises what
+    `choose_travellers` raises."""
+    portable = choose_travellers(pool, orchestrator, take)
+    files = {path: place.read_bytes() for luggage in portable.luggage for path, place in luggage.files}
+    return {file: write_python_file(portable, orchestrator, file).encode(), **files}
+
+
+def zip_files(files: Mapping[str, bytes]) -> bytes:
+    """The files as a zip file."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, content in files.items():
+            archive.writestr(zipfile.ZipInfo(path, ZIP_TIME), content, zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+def choose_travellers(pool: Pool, orchestrator: str, take: Collection[str] = ()) -> Travellers:
+    """What of a pool can leave this machine; of the workers `take` with their files.
 
     Raises UnknownOrchestrator for names that do not exist, for policies that only replay a task's own plan (the oracle)
     and for a model of the pool that stays here; InvalidPool when every worker does.
@@ -145,13 +171,13 @@ def build_python_file(pool: Pool, orchestrator: str, file: str = "orchestrate.py
     policy = find_policy(orchestrator)
     if policy is not None and policy.needs_reference:
         raise UnknownOrchestrator(f"the {policy.name} knows the suites' own plans only; export another orchestrator")
-    portable = travellers(pool)
+    portable = travellers(pool, take)
     if pool.enabled and not portable.pool.workers:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in portable.stays)
         raise InvalidPool([("", f"no worker of {pool.name} can leave this machine ({reasons})")])
     if reason := explain_model_stay(orchestrator, pool, portable):
         raise UnknownOrchestrator(f"{reason}; export another orchestrator")
-    return write_python_file(portable, orchestrator, file)
+    return portable
 
 
 def write_python_file(portable: Travellers, orchestrator: str, file: str, checkpoint_folder: str = CHECKPOINT) -> str:
@@ -225,8 +251,5 @@ def _write_notes(orchestrator: str, is_checkpoint: bool, folder: str, portable: 
 @cache
 def _pack_engine(modules: tuple[str, ...]) -> str:
     """The sources that the modules reach, zipped, as comment lines."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path, source in engine_sources(modules).items():
-            archive.writestr(zipfile.ZipInfo(path, ZIP_TIME), Path(source).read_bytes(), zipfile.ZIP_DEFLATED)
-    return "\n".join(f"# {line}" for line in textwrap.wrap(base64.b64encode(buffer.getvalue()).decode(), 110))
+    packed = zip_files({path: Path(source).read_bytes() for path, source in engine_sources(modules).items()})
+    return "\n".join(f"# {line}" for line in textwrap.wrap(base64.b64encode(packed).decode(), 110))

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Annotated
 
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter, HTTPException, Query
 from fastapi.responses import Response
 
 from orchestrator.errors import DamagedTrace, EpisodeNotFound, OrchestratorError
 from pool_registry.errors import PoolError
 from studio.access.permissions import needs
+from studio.access.roles import RoleRefused, UserRole, current_rights
 from studio.export.formats import export_graphml, export_jsonl, export_otlp, export_page, export_svg
-from studio.export.python_file import build_python_file
+from studio.export.python_file import PROGRAM, list_export_files, zip_files
 from studio.runtime import Runtime
 
 
@@ -46,12 +48,19 @@ def export_routes(runtime: Runtime) -> APIRouter:
 
     @router.get("/export/python")
     @needs("viewer")
-    def python(pool: str, orchestrator: str) -> Response:
+    def python(pool: str, orchestrator: str, take: Annotated[list[str] | None, Query()] = None) -> Response:
+        """The file; a zip file where workers go along with files of this machine."""
         try:
-            content = build_python_file(store.pools.latest(pool).pool, orchestrator)
+            if take:
+                current_rights.get().require(UserRole.EDITOR, "let files of this machine go along")
+            files = list_export_files(store.pools.latest(pool).pool, orchestrator, take=take or ())
+        except RoleRefused as refusal:
+            raise HTTPException(403, str(refusal)) from refusal
         except (PoolError, OrchestratorError) as error:
             raise HTTPException(400, str(error)) from error
-        headers = {"content-disposition": 'attachment; filename="orchestrate.py"'}
-        return Response(content, media_type="text/x-python", headers=headers)
+        is_alone = len(files) == 1
+        name, kind = (PROGRAM, "text/x-python") if is_alone else ("orchestrate.zip", "application/zip")
+        headers = {"content-disposition": f'attachment; filename="{name}"'}
+        return Response(files[PROGRAM] if is_alone else zip_files(files), media_type=kind, headers=headers)
 
     return router

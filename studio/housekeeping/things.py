@@ -134,7 +134,7 @@ class Things:
             keep_versions(session, name)
             session.flush()
 
-        return self.trash.put("pool", name, rows, [self._tasks_file(name)], prepare)
+        return self.trash.put("pool", name, rows, TaskBook(self._tasks_file(name)).files, prepare)
 
     def _rename_pool(self, name: str, new: str) -> str:
         blocking = self._pool_dependents(name).blocking

@@ -45,7 +45,8 @@ def list_offers(episode: Episode, pool: Pool | None) -> list[Offer]:
 
 
 def needs_offers(episode: Episode) -> bool:
-    """Whether a run has no answer, a refusal, a wrong answer, or an unverified one from out of its depth."""
+    """Whether a run has no answer, a refusal, a wrong answer, or an unverified one that is in doubt: from out of its
+    depth, or one on which its plans do not agree."""
     ended = episode.ended
     if ended is None or ended.outcome == "stopped":
         return False
@@ -53,6 +54,8 @@ def needs_offers(episode: Episode) -> bool:
         return True
     if episode.graded is not None:
         return not episode.graded.correct
+    if episode.agreement is not None and episode.agreement.unsure:
+        return True
     return episode.out_of_depth is not None and is_beyond(episode.out_of_depth)
 
 

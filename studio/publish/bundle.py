@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pool_registry.atomic_write import draft_folder
+from pool_registry.errors import writing_to
 from studio.publish.request import PublishError
 
 LISTING = "podium_files.json"  # the files of our repository; a later publish deletes those that it no longer lists
@@ -101,17 +102,14 @@ def json_bytes(document: Any) -> bytes:
 def write_folder(bundles: Iterable[Bundle], out: Path) -> None:
     """Write bundles to OUT/model and OUT/space, all or nothing. The output of an earlier dry run is replaced.
 
-    Raises PublishError when `out` holds anything else.
+    Raises PublishError when `out` holds anything else, and UnwritablePath.
     """
     out = out.expanduser().absolute()
     if out.exists() and not _is_ours(out):
         raise PublishError(f"{out} exists already and was not made by a dry run; choose another folder with --out")
-    try:
-        with draft_folder(out, replace=True) as draft:
-            for bundle in bundles:
-                bundle.write(draft / bundle.kind)
-    except OSError as error:
-        raise PublishError(f"{out} cannot be written ({error.strerror}); choose another folder with --out") from error
+    with writing_to(out), draft_folder(out, replace=True) as draft:
+        for bundle in bundles:
+            bundle.write(draft / bundle.kind)
 
 
 def _is_ours(out: Path) -> bool:

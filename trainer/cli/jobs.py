@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pool_registry.errors import writing_to
 from trainer.cli.options import HomeOption, JsonOption, WithoutOption, open_data_folder, open_jobs
 from trainer.errors import UnusableTasks
 from trainer.recipe import list_presets, load_recipe
@@ -249,7 +250,8 @@ def demonstrations(
     if not file.exists():
         raise JobRefused(f"job {job} has collected no demonstrations (yet)")
     rows = load_demonstrations(file)
-    save_demonstrations(out, rows)
+    with writing_to(out):
+        save_demonstrations(out, rows)
     typer.echo(f"{len(rows)} demonstrations written to {out}")
 
 

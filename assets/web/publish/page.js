@@ -260,8 +260,9 @@ class PublishPage {
       el("a.podium-link", { href: page, target: "_blank" }, "See the page"),
       el("a.podium-link", { href: `${page}?download=1`, download: "" }, "Download it as one HTML file"),
     );
-    const { pool, orchestrator } = this.preview.publication;
-    const python = `/api/export/python?${new URLSearchParams({ pool, orchestrator })}`;
+    const { pool, orchestrator, take } = this.preview.publication;
+    const query = new URLSearchParams([["pool", pool], ["orchestrator", orchestrator], ...take.map((worker) => ["take", worker])]);
+    const python = `/api/export/python?${query}`;
     if (!orchestrator.startsWith("oracle")) links.append(el("a.podium-link", { href: python, download: "" }, "Download as a Python file"));
     this.content = el("div.publish-content");
     this.files.replaceChildren(

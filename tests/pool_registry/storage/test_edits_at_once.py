@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pool_registry.errors import InvalidPool, PoolNotFound
+from pool_registry.errors import DatabaseBusy, InvalidPool, PoolNotFound
 from pool_registry.pool import Limits, Pool
 from pool_registry.pool_merge import EditConflict
 from pool_registry.storage.data_folder import find_home
@@ -183,3 +184,15 @@ def test_of_two_who_make_a_pool_of_one_name_the_second_is_told(pools):
     with pytest.raises(InvalidPool, match="already"):
         pools.create(Pool(name=POOL))
     assert pools.latest(POOL).version == 1
+
+
+def test_a_database_that_stays_locked_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("pool_registry.storage.database.WRITE_DEADLINE_S", 0.1)
+    engine = open_engine(find_home(tmp_path))
+    pools = PoolStore(engine)
+    with sqlite3.connect(engine.url.database, isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(DatabaseBusy, match="nothing was saved: another program has held the database"):
+            pools.create(numbered(1))
+        other.execute("ROLLBACK")
+    pools.create(numbered(1))

@@ -7,8 +7,10 @@ import base64
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree as Xml
@@ -28,12 +30,13 @@ from orchestrator.plan import Step, Turn
 from pool_registry.actions import Observation, Usage
 from pool_registry.actions import Status as CallStatus
 from pool_registry.errors import InvalidPool
+from pool_registry.luggage import place_luggage
 from pool_registry.pool import Pool, export_pool, import_pool
 from pool_registry.worker import WorkerSpec
 from studio.export.checkpoint import export_checkpoint
 from studio.export.formats import export_jsonl, export_otlp
 from studio.export.otel import TracedEpisode, build_export_request
-from studio.export.python_file import build_python_file
+from studio.export.python_file import build_python_file, list_export_files, zip_files
 from studio.export.svg_and_graphml import draw_svg, write_graphml
 from tests.studio.support.recorded import record_run
 
@@ -216,6 +219,24 @@ def test_a_plain_python_file_names_no_path_of_this_machine_and_says_who_stays(tm
     assert str(tmp_path) not in text and "double (it runs a Python file of this machine)" in text
     with pytest.raises(InvalidPool, match="no worker of p can leave this machine"):
         build_python_file(Pool(name="p", workers=(own,)), "random_plan")
+
+
+def test_a_plain_python_file_takes_the_files_of_chosen_workers_along(tmp_path):
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "plums.txt").write_text("A kilo of plums is 3 dollars.")
+    own = WorkerSpec(name="notes", kind="documents", description="Finds.", config={"path": str(notes)})
+    pool = Pool(name="p", workers=(own, WorkerSpec(name="calc", kind="calculator", description="Calculates.")))
+    assert list(list_export_files(pool, "random_plan")) == ["orchestrate.py"]
+    files = list_export_files(pool, "random_plan", take=["notes"])
+    program, *others = files
+    assert [files[path] for path in others] == [b"A kilo of plums is 3 dollars."]
+    assert str(tmp_path).encode() not in files[program] and b"Left out" not in files[program]
+    with zipfile.ZipFile(io.BytesIO(zip_files(files))) as archive:
+        archive.extractall(tmp_path / "there")
+    document = re.search(r'POOL = r"""\n(.*?)"""', files[program].decode(), re.DOTALL)[1]
+    placed = place_luggage(import_pool(document), tmp_path / "there")
+    assert Path(placed.workers[0].config["path"]).is_dir(), "the file finds it beside itself"
 
 
 @pytest.mark.parametrize("orchestrator", ["model:local", "direct", "react:local"])

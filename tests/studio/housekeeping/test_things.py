@@ -24,6 +24,8 @@ from studio.prepare import prepare_store
 from trainer.errors import JobNotFound
 from trainer.jobs.queue import JobStore
 from trainer.recipe import list_presets, load_recipe
+from trainer.tasks.practice.task_book import TaskBook
+from trainer.tasks.sources.jsonl import TaskLine
 
 PRESET = next(iter(list_presets()))
 CALC = WorkerSpec(name="calc", kind="calculator", description="Arithmetic.")
@@ -85,6 +87,17 @@ def test_a_pool_comes_back_only_where_nothing_has_its_name(store):
     with pytest.raises(StorageError, match="again"):
         things.trash.restore(entry.key)
     assert things.trash.list() == [entry], "what could not be put back stays in the trash"
+
+
+def test_a_pool_that_is_gone_leaves_nothing_of_its_tasks(store):
+    tasks = store.home.root / "tasks" / "mine.jsonl"
+    book = TaskBook(tasks)
+    book.add([TaskLine(query="How much is a kilo of plums?", answer=3)])
+    book.strike("How much is a kilo of plums?")
+    entry = Things(store).delete("pool", "mine")
+    assert not list(tasks.parent.glob("mine.[!l]*")), "what was struck would be kept from another pool of this name"
+    Things(store).trash.restore(entry.key)
+    assert [row.line.query for row in book.list_struck()] == ["How much is a kilo of plums?"]
 
 
 def test_a_pool_takes_its_tasks_along_to_another_name(store):

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.checkpoints import READER
 from orchestrator.engine.episode import Episode, Round
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, Graded, Outcome
-from orchestrator.plan import OutOfDepth, Turn
+from orchestrator.plan import OutOfDepth, Turn, Vote
 from orchestrator.reader.refusal import refuse
 from pool_registry.actions import JsonValue
 from pool_registry.pool import Pool
@@ -37,11 +37,13 @@ def run(
     orchestrator: str = "starter-grpo",
     out_of_depth: float | None = None,
     correct: bool | None = None,
+    votes: int | None = None,
 ) -> Episode:
     episode = Episode("e")
     episode.apply(EpisodeStarted(QUERY, "p", "h", orchestrator, {}, "2026-01-01T00:00:00+00:00"))
     score = None if out_of_depth is None else OutOfDepth(out_of_depth, 0.2)
-    episode.rounds.append(Round(1, 0.0, Turn(answer=answer, out_of_depth=score)))
+    vote = None if votes is None else Vote(5, 0, 0, 0, votes, {"42": votes})
+    episode.rounds.append(Round(1, 0.0, Turn(answer=answer, out_of_depth=score, vote=vote)))
     if outcome is not None:
         episode.apply(EpisodeEnded(outcome, 1.0, answer))
     if correct is not None:
@@ -56,6 +58,8 @@ def run(
         run("stopped"),
         run("answered", 42),
         run("answered", 42, out_of_depth=0.1),
+        run("answered", 42, votes=3),
+        run("answered", 42, votes=1, correct=True),
         run("answered", 42, out_of_depth=0.9, correct=True),
     ],
 )
@@ -71,6 +75,7 @@ def test_a_run_that_goes_on_or_went_well_has_no_offers(episode):
         run("orchestrator_failed"),
         run("answered", 41, correct=False),
         run("answered", 42, out_of_depth=0.9),
+        run("answered", 42, votes=2),
     ],
 )
 def test_the_next_orchestrators_are_offered_with_the_same_query(episode):

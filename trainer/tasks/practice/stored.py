@@ -10,7 +10,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from orchestrator.traces.store import Store
+from pool_registry.atomic_write import lock_file
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.errors import writing_to
 from pool_registry.storage.data_folder import find_home
 from trainer.errors import UnusableTasks
 from trainer.tasks.practice.make_tasks import PracticeOptions, PracticeTasks, make_practice_tasks, save_practice_tasks
@@ -70,12 +72,16 @@ async def make_and_save(
     """Make practice tasks and put them in place of the pool's made ones, or into `file`; what a person added, edited
     or struck stays so.
 
-    Raises UnusableTasks or PoolNotFound.
+    Raises UnusableTasks, PoolNotFound, or UnwritablePath.
     """
+    place = file or find_practice_file(pool)
+    with writing_to(place), lock_file(place.with_suffix(".lock")):
+        pass  # making tasks takes minutes: find out first
     recorded = list_recorded_arguments(store.traces, pool)
     async with live_pool(store.pools.latest(pool).pool) as live:
         tasks = await make_practice_tasks(live, replace(options, recorded=recorded))
-    return tasks, save_practice_tasks(tasks, file or find_practice_file(pool))
+    with writing_to(place):
+        return tasks, save_practice_tasks(tasks, place)
 
 
 def open_task_book(pool: str) -> TaskBook:

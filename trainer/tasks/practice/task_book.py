@@ -84,6 +84,11 @@ class TaskBook:
         self._record_file = file.with_suffix(".book")
         self._lock_file = file.with_suffix(".lock")
 
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """What the book is kept in: the tasks, and what is remembered about them."""
+        return self.file, self._record_file
+
     def read(self) -> list[BookLine]:
         """The lines of the file, those that are no tasks among them."""
         if not self.file.is_file():
@@ -151,7 +156,7 @@ class TaskBook:
     def move(self, file: Path) -> None:
         """Move the tasks, and what is remembered about them, to another file."""
         with lock_file(self._lock_file):
-            for place in (self._record_file, self.file):
+            for place in reversed(self.files):
                 if place.is_file():
                     place.rename(file.with_suffix(place.suffix))
 
