@@ -60,7 +60,8 @@ system:
 	@scripts/system-packages.sh
 
 # Two files at a time, in the order that tests/conftest.py gives them.
-PYTEST := $(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=15
+# Where the environment forbids bytecode, every worker would compile all tests at every start.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=15
 
 # The checkers use one core each: beside the tests they cost no time of their own.
 quick: setup

@@ -23,16 +23,14 @@ settings.load_profile("podium")
 # Set before any test module imports the product, so that nothing can touch a person's data folder.
 _FOLDER = tempfile.TemporaryDirectory(prefix="podium-tests-")
 os.environ["PODIUM_HOME"] = _FOLDER.name
-# The workers of a run share what is made once for a data folder: indexes, databases, converted models.
-_SHARED = Path(os.environ.setdefault("PODIUM_TESTS_SHARED", _FOLDER.name)) / "artifacts"
-_SHARED.mkdir(exist_ok=True)
-if not (_OWN := Path(_FOLDER.name) / "artifacts").exists():
-    _OWN.symlink_to(_SHARED)
+# All data folders of a run share what is built from files that ship: the database, the index, the model.
+os.environ.setdefault("PODIUM_BUILT", str(Path(_FOLDER.name) / "built"))
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.pop("PODIUM_DATABASE_URL", None)
 if "PYTEST_XDIST_WORKER" in os.environ:  # as many workers as cores: torch's threads would wait for each other
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+HOLDS_SLOW = re.compile(r"mark\.slow|\bWINDOWS\b")  # WINDOWS: of tests/browser/conftest.py, two of them slow
 MARKED_MODULE = re.compile(r"^pytestmark = .*mark\.(medium|slow)", re.MULTILINE)
 # They load torch or Gradio.
 MEDIUM_FIXTURES = {"client", "tiny_base"}
@@ -47,14 +45,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """For `make quick`, leave modules that are marked as a whole unread: importing them takes seconds."""
-    if config.option.markexpr != "quick" or collection_path.suffix != ".py":
+    """Leave modules out that hold nothing of the gear: importing all of them takes every worker half a minute."""
+    gear = config.option.markexpr
+    if gear not in ("quick", "slow") or collection_path.suffix != ".py":
         return None
-    return MARKED_MODULE.search(collection_path.read_text(encoding="utf-8")) is not None or None
+    text = collection_path.read_text(encoding="utf-8")
+    if gear == "quick":
+        return MARKED_MODULE.search(text) is not None or None
+    return HOLDS_SLOW.search(text) is None or None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark a test with the gear that follows from its place, so that `-m` can select it."""
+    if any(item.iter_markers("slow")) and not HOLDS_SLOW.search(item.path.read_text(encoding="utf-8")):
+        raise pytest.UsageError(
+            f"{item.path} holds slow tests and `make test-all` leaves it out: write mark.slow in it"
+        )
     if "tests/browser/" in item.nodeid:
         item.add_marker("browser")
     elif not MEDIUM_FIXTURES.intersection(getattr(item, "fixturenames", ())) and not (

@@ -62,7 +62,7 @@ def is_available(reference: str) -> str:
 
 
 def starter_folder() -> Path:
-    return find_home().artifacts / "models" / "smollm2-135m-instruct"
+    return find_home().built / "models" / "smollm2-135m-instruct"
 
 
 def _fetch(repository: str) -> Path:

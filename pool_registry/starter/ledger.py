@@ -50,7 +50,7 @@ _build_lock = threading.Lock()
 
 def ledger_database(home: Home | None = None) -> Path:
     """Return the database file, built on first use (about two seconds)."""
-    path = (home or find_home()).artifacts / f"ledger-v{VERSION}.db"
+    path = (home or find_home()).built / f"ledger-v{VERSION}.db"
     if not path.exists():
         with _build_lock:
             if not path.exists():
@@ -59,6 +59,7 @@ def ledger_database(home: Home | None = None) -> Path:
 
 
 def _build(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     with draft_file(path) as draft, closing(sqlite3.connect(draft)) as database:
         database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;" + SCHEMA)
         for split in COMPANIES.values():

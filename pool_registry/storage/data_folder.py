@@ -28,8 +28,15 @@ class Home:
 
     @property
     def artifacts(self) -> Path:
-        """The folder of files that are built once on this machine: the starter database, models, search indexes."""
+        """The folder of uploaded documents, of search indexes, and of what `built` names."""
         return self.root / "artifacts"
+
+    @property
+    def built(self) -> Path:
+        """The folder of what is built once from files that ship: the starter database, its index and its model.
+
+        `PODIUM_BUILT` names one that several data folders share."""
+        return Path(os.environ.get("PODIUM_BUILT") or self.artifacts)
 
     @property
     def set_aside(self) -> Path:

@@ -1,7 +1,8 @@
 """Kind `search`: BM25 over a corpus, through bm25s.
 
 A corpus is `starter:factbook`, a .jsonl file with `title` and `text`, or a folder of .txt and .md files.
-The index is built once per data folder and corpus content, and shared by all workers of a process.
+The index is built once per data folder (of what ships, in `PODIUM_BUILT`) and corpus content, and shared by all workers
+of a process.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pool_registry.storage.data_folder import Home, find_home
 from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, SampleCall, Worker, one_string
 
+SHIPPED = "starter:factbook"  # the corpus that comes with Podium
 INDEX_VERSION = 2
 MAX_FILE_BYTES = 50_000_000
 MAX_SHOWN_CHARS = 4000
@@ -30,7 +32,7 @@ MAX_SHOWN_CHARS = 4000
 
 class SearchConfig(StrictModel):
     corpus: str = Field(
-        default="starter:factbook",
+        default=SHIPPED,
         min_length=1,
         description="starter:factbook, a .jsonl file with title and text, or a folder of .txt and .md files.",
     )
@@ -48,11 +50,11 @@ class Search(Worker[SearchConfig]):
 
     @classmethod
     def stays_because(cls, config: SearchConfig) -> str:
-        return "" if config.corpus == "starter:factbook" else "its corpus is a file here"
+        return "" if config.corpus == SHIPPED else "its corpus is a file here"
 
     @classmethod
     def reads(cls, config: SearchConfig) -> tuple[str, ...]:
-        return () if config.corpus == "starter:factbook" else (f"the corpus {config.corpus}",)
+        return () if config.corpus == SHIPPED else (f"the corpus {config.corpus}",)
 
     async def call(self, call: Call) -> Reply:
         query, top_k = call.text("query"), self.config.top_k
@@ -79,25 +81,30 @@ _lock = threading.Lock()
 
 def load_index(corpus: str, home: Home | None = None) -> Index:
     """Return the index of a corpus, built or loaded from the data folder when the corpus has changed."""
-    home = home or find_home()
-    key, changed = (corpus, str(home.root)), _last_change(corpus)
+    place = _place_index(corpus, home or find_home())
+    key, changed = (corpus, str(place)), _last_change(corpus)
     with _lock:
         if key not in _indexes or _indexes[key][0] != changed:
-            _indexes[key] = changed, _load_or_build(corpus, home)
+            _indexes[key] = changed, _load_or_build(corpus, place)
         return _indexes[key][1]
+
+
+def _place_index(corpus: str, home: Home) -> Path:
+    """Return the folder for the index of a corpus: what somebody's own files say stays in their data folder."""
+    return home.built if corpus == SHIPPED else home.artifacts
 
 
 def _last_change(corpus: str) -> float:
     """Return when a file, or any file of a folder, was last changed; 0 for what ships or is missing."""
     path = Path(corpus).expanduser()
-    if corpus == "starter:factbook" or not path.exists():
+    if corpus == SHIPPED or not path.exists():
         return 0.0
     return max(place.stat().st_mtime for place in (path, *_texts_in(path)))
 
 
-def _load_or_build(corpus: str, home: Home) -> Index:
+def _load_or_build(corpus: str, place: Path) -> Index:
     titled = _read_corpus(corpus)
-    folder = home.artifacts / f"search-v{INDEX_VERSION}-{_fingerprint(titled)}"
+    folder = place / f"search-v{INDEX_VERSION}-{_fingerprint(titled)}"
     make_once(folder, lambda draft: bm25_index.build(titled, draft))
     shown = [f"{title}: {text}"[:MAX_SHOWN_CHARS] if title else text[:MAX_SHOWN_CHARS] for title, text in titled]
     return Index(bm25_index.load(folder), shown)
@@ -105,7 +112,7 @@ def _load_or_build(corpus: str, home: Home) -> Index:
 
 def _read_corpus(corpus: str) -> list[tuple[str, str]]:
     """Read (title, text) of every passage. Raises WorkerFault saying what is wrong with the corpus."""
-    if corpus == "starter:factbook":
+    if corpus == SHIPPED:
         from pool_registry.starter.factbook import passages
 
         return [(passage.title, passage.text) for passage in passages()]

@@ -23,8 +23,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
-from pool_registry.storage.data_folder import find_home
-from studio.prepare import build_starter_data
 from tests.machine import missing
 from tests.studio.support.model_server import model_server
 
@@ -106,14 +104,6 @@ class Studio:
         raise AssertionError("the studio did not answer within 240 s")
 
 
-def give_starter_data(home: Path) -> None:
-    """Put what the starter pool reads into a data folder, as `make setup` does; it is made once for a run."""
-    build_starter_data(find_home(), with_model=False)
-    for pattern in ("ledger-v*.db", "search-v*"):
-        for made in find_home().artifacts.glob(pattern):
-            (find_home(home).artifacts / made.name).symlink_to(made.resolve())
-
-
 @pytest.fixture(scope="package")
 def model_port() -> Iterator[int]:
     """The port of a model server on this machine, for the studio to discover."""
@@ -126,7 +116,6 @@ def studio(tmp_path_factory: pytest.TempPathFactory, model_port: int) -> Iterato
     """The studio that all modules share: each test makes pools of its own. It has one key in its environment."""
     variables = {"PODIUM_DISCOVER_PORTS": str(model_port), "PODIUM_TEST_KEY": SECRET}
     running = Studio(tmp_path_factory.mktemp("studio") / "home", variables=variables)
-    give_starter_data(running.home)
     running.start()
     yield running
     running.stop()

@@ -20,7 +20,7 @@ from studio.prepare import prepare_store
 from studio.publish.bundle import write_folder
 from studio.publish.plan import make_plan
 from studio.publish.request import parse_publication
-from tests.browser.conftest import Studio, free_port, give_starter_data, watched_page
+from tests.browser.conftest import Studio, free_port, watched_page
 from tests.studio.support.hub_stand_in import Hub, client_environment, hub_stand_in
 from tests.studio.support.recorded import record_run
 
@@ -38,7 +38,6 @@ def publisher(hub: tuple[str, Hub], tmp_path_factory: pytest.TempPathFactory) ->
     """A studio with recorded runs, logged in to that Hub."""
     folder = tmp_path_factory.mktemp("publisher")
     running = Studio(folder / "home", variables=client_environment(hub[0], str(folder / "hf")))
-    give_starter_data(running.home)
     store = prepare_store(str(running.home))
     for family, level, index in RUNS:
         record_run(store, "starter-grpo", family, level, index)
@@ -185,10 +184,11 @@ def test_a_live_space_answers_a_query_and_shows_its_graph(page, folders):
 
 @pytest.mark.slow
 def test_a_live_space_runs_in_a_clean_environment_from_its_own_requirements(page, folders, tmp_path):
-    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
     python = str(tmp_path / "venv" / "bin" / "python")
-    wanted = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"]
-    subprocess.run([python, *wanted], cwd=folders["live"], check=True, timeout=3000)
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check"]
+    # Python compiles what is imported: compiling all that is installed takes a minute.
+    subprocess.run([*pip, "--no-compile", "-r", "requirements.txt"], cwd=folders["live"], check=True, timeout=3000)
     with started(folders["live"], python) as url:
         _asks(page, url)
 
