@@ -100,7 +100,7 @@ FULL = Size(
 )  # fmt: skip
 TOY = Size(
     TWO_LAYERS, 2, 96, 3, 2, 2, 16, (4,), 0.1, 4_096,
-    ("sft-2M-full", "sft-2M-lora", "sft-2M-full-bfloat16", "sft-2M-lora-checkpointing", "grpo-2M-lora", "grpo-2M-full"),
+    ("sft-2M-lora-checkpointing", "grpo-2M-lora"),
 )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def make_config(reference: str, shape: ModelShape, tokenizer: Any, vocabulary: i
     if not isinstance(shape, ModelShape):
         raise TypeError(f"a shape is a ModelShape, not {type(shape).__name__}")
     return AutoConfig.for_model(
-        _find_architecture(reference),
+        find_architecture(reference),
         **asdict(shape),
         vocab_size=vocabulary or len(tokenizer),
         max_position_embeddings=131_072,
@@ -69,7 +69,7 @@ def make_config(reference: str, shape: ModelShape, tokenizer: Any, vocabulary: i
     )
 
 
-def _find_architecture(reference: str) -> str:
+def find_architecture(reference: str) -> str:
     return next(kind for word, kind in ARCHITECTURES.items() if word in reference)
 
 

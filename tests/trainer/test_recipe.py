@@ -124,7 +124,7 @@ def problems(text: str) -> dict[str, str]:
     return dict(caught.value.problems)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(RECIPES)
 def test_a_recipe_survives_being_written_and_read(recipe):
     assert parse_recipe(dump_recipe(recipe)) == recipe
