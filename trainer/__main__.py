@@ -55,7 +55,8 @@ def list_families(
         return
     from trainer.cli.terminal_tables import build_families_table, print_rich, sources_table
 
-    print_rich(build_families_table())
+    if SUITES:
+        print_rich(build_families_table())
     print_rich(sources_table())
 
 

@@ -97,6 +97,9 @@ def start_job(recipe: Recipe, detach: bool, home: str | None, yes: bool = False)
 
     With `yes` the price of a rented machine is agreed to without a question.
     """
+    from trainer.tasks.registry import refuse_missing_packages
+
+    refuse_missing_packages(recipe.list_sources())
     with open_jobs(home) as (store, jobs):
         if recipe.place.is_rented:
             _agree_to_rent(recipe, store, jobs, yes)

@@ -215,6 +215,13 @@ def explain_missing_package(text: str) -> str:
     return next((f"the task source {name!r} {problem}" for name, problem in problems if problem), "")
 
 
+def refuse_missing_packages(texts: Iterable[str]) -> None:
+    """Raise UnknownTask where a named source comes with a package that is not installed."""
+    problem = next(filter(None, map(explain_missing_package, texts)), "")
+    if problem:
+        raise UnknownTask(problem)
+
+
 def find_missing_package(texts: Iterable[str]) -> str:
     """The name of a package that gives one of the named sources and is not installed; "" where none is missing."""
     names = (name for text in texts for name in list_names(text) if name not in PROVIDERS)

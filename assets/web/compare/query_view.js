@@ -52,7 +52,8 @@ export class QueryView {
     this.halt = needs(el("button.page-button", { type: "button" }, icon(ACTIONS.stop), "Stop"), "compare/stop");
     this.halt.hidden = true;
     this.halt.addEventListener("click", () => this.page.act({ action: "stop", episodes: all("e") }));
-    const line = el("div.compare-query-line", {}, labelField("Pool", this.pool), labelField("Suite", this.suite), draw, this.go, this.halt);
+    const drawing = reply.suites.length ? [labelField("Suite", this.suite), draw] : [];
+    const line = el("div.compare-query-line", {}, labelField("Pool", this.pool), ...drawing, this.go, this.halt);
     this.composer.replaceChildren(this.text, line);
     this.drawBar();
   }

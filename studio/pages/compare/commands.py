@@ -21,6 +21,7 @@ from trainer.errors import InvalidRecipe
 from trainer.recipe import Recipe, dump_recipe
 from trainer.tasks import SUITES, find_task, list_held_out_families
 from trainer.tasks.practice.stored import SOURCE, find_practice_file
+from trainer.tasks.starter_examples import NAME as EXAMPLES
 from trainer.tasks.task_conditions import CONDITIONS
 
 MOST = 4
@@ -50,7 +51,7 @@ class CompareCommands(PageCommands):
             workers=self._workers(pool),
             query=find_task(family, level, "test", index).query,
             suites=[SuiteLevel(family=name, level=level) for name, suite in SUITES.items() for level in suite.levels],
-            families=[*_list_own_sources(pool), *SUITES],
+            families=[*_list_own_sources(pool), *(SUITES or (EXAMPLES,))],
             held_out=list(list_held_out_families()),
             conditions=list(CONDITIONS),
             most=MOST,
