@@ -92,8 +92,8 @@ def run_studio(options: StartOptions) -> None:
 
 
 def import_gradio() -> None:
-    """Import Gradio without the stubs that it writes for editors: it parses the source of all components at every start,
-    a third of the time of the import. For a class that has no file it writes none."""
+    """Import Gradio without the stubs that it writes for editors: at every start it parses the source of all
+    components, a third of the time of the import. For a class that has no file it writes none."""
     find_file = inspect.getfile
     inspect.getfile = _refuse_to_find  # type: ignore[assignment]  # for as long as the import takes
     try:
