@@ -227,13 +227,13 @@ def sample_rewards(folder: Path, trained: Path, count: int) -> list[float]:
     torch.manual_seed(0)
     tasks = open_source(recipe.tasks.source).tasks("validation", count, seed=1, levels=recipe.tasks.levels)
     generator = TransformersGenerator(learner.model, learner.tokenizer, SamplingParams(1.0))
-    terms = load_rewards(recipe.grpo.rewards)
+    terms, rollouts = load_rewards(recipe.grpo.rewards), recipe.grpo.rollouts
 
     async def run() -> list[float]:
         async with live_pool(starter_pool()) as live:
             engine = RolloutEngine(
                 "bench", CachingPool(live), ChatTokens(learner.tokenizer),
-                make_episode_format(recipe, recipe.grpo.rollouts.max_rounds), terms, NoSink(),
+                make_episode_format(recipe.model, rollouts.max_rounds, rollouts.max_length), terms, NoSink(),
             )  # fmt: skip
             groups = await asyncio.gather(*(engine.run_group(task, generator, 1) for task in tasks))
             return [group.rollouts[0].reward for group in groups]

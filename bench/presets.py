@@ -32,8 +32,8 @@ from pool_registry.storage.data_folder import find_home
 from trainer.job_process import run_job
 from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.jobs.queue import JobStore
+from trainer.methods.grpo.section import RewardSettings
 from trainer.recipe import Recipe, list_presets, load_recipe
-from trainer.recipe_sections import RewardSettings
 
 OUT = Path(__file__).parent / "results" / "presets.json"
 REWARD = """

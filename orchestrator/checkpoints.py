@@ -99,8 +99,8 @@ class Checkpoint(StrictModel):
     name: str
     kind: Literal["full", "adapter"]
     base: str
-    stage: Literal["base", "sft", "grpo"]
-    phase: str = ""  # of GRPO, after its main run
+    stage: str = Field(pattern=r"^[a-z][a-z0-9_]{0,23}$")  # base, or the method that trained it
+    phase: str = ""  # of the stage, after its main run
     step: int = 0
     dialect: str = "plan"
     prompt: PromptStyle = "full"

@@ -27,7 +27,7 @@ from trainer.jobs.queue import KEPT, JobRow, JobStore
 from trainer.jobs.thread_start_watch import ThreadStartWatch
 from trainer.learner.generator import is_out_of_memory
 from trainer.learner.ranks import SPENT, RankEnd, join_ranks, leave_ranks
-from trainer.memory_fit.advice import EDITS
+from trainer.memory_fit.advice import list_edits
 from trainer.memory_fit.gpu_state import describe_other_programs
 from trainer.recipe import Recipe
 
@@ -129,8 +129,8 @@ def _refuse_too_few(row: JobRow) -> None:
         )
 
 
-def train_as_rank(job: str, stage: str, sft_round: int, parent: int, store: Store, jobs: JobStore) -> RankEnd:
-    """Train a stage of a job, of SFT one round, as one of several processes. Never raises.
+def train_as_rank(job: str, stage: str, part: int, parent: int, store: Store, jobs: JobStore) -> RankEnd:
+    """Train a part of a stage of a job as one of several processes. Never raises.
 
     `parent` is the pid of the job's process, with which this one ends.
     """
@@ -140,7 +140,7 @@ def train_as_rank(job: str, stage: str, sft_round: int, parent: int, store: Stor
     try:
         join_ranks(parent)
         pool = load_pool(store, recipe.pool)
-        finished = train_part(recipe, store, pool, jobs.folder(job), stage, sft_round)
+        finished = train_part(recipe, store, pool, jobs.folder(job), stage, part)
         leave_ranks()
         return RankEnd(finished=finished)
     except Exception as error:
@@ -189,7 +189,7 @@ def suggest_smaller(recipe: Recipe | None) -> str:
     """Name concrete edits that need less memory."""
     if recipe is None:
         return "Make the batch smaller"
-    edits = [edit[0] for change in EDITS if (edit := change(recipe)) is not None]
+    edits = [edit[0] for change in list_edits(recipe) if (edit := change(recipe)) is not None]
     return f"Change one of these and start again: {'; '.join(edits)}" if edits else "Choose a smaller base model"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from trainer.recipe import Recipe, load_recipe
 from trainer.tasks.practice.stored import SOURCE
 
@@ -21,10 +23,10 @@ def fit_recipe_to_pool(recipe: Recipe, pool: str) -> Recipe:
 def build_pool_recipe(pool: str, train_tasks: int) -> Recipe:
     """The recipe for a pool with so many practice tasks to learn from: as many steps as show each three times."""
     recipe = fit_recipe_to_pool(load_recipe(PRESET), pool)
-    assert recipe.sft is not None, "the preset fine-tunes"
-    steps = max(MIN_STEPS, -(-EPOCHS * train_tasks // recipe.sft.batch))
-    sft = recipe.sft.model_copy(
-        update={"steps": steps, "saving": recipe.sft.saving.model_copy(update={"every": max(4, steps // 3)})}
-    )
+    (stage,) = recipe.training_stages
+    settings: Any = stage.settings
+    steps = max(MIN_STEPS, -(-EPOCHS * train_tasks // settings.batch))
+    saving = settings.saving.model_copy(update={"every": max(4, steps // 3)})
+    recipe = stage.method.edit(recipe, steps=steps, saving=saving)
     tasks = recipe.tasks.model_copy(update={"count": max(1, train_tasks)})
-    return recipe.model_copy(update={"name": f"{pool[:40]}-reader", "sft": sft, "tasks": tasks})
+    return recipe.model_copy(update={"name": f"{pool[:40]}-reader", "tasks": tasks})

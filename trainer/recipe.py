@@ -1,20 +1,21 @@
 """Recipes: the YAML that fully describes a job.
 
-A recipe holds one or more of the stages `sft`, `grpo` and `evaluate`, which run in this order; its sections are in
-recipe_sections.py.
+A recipe holds a section for each of its stages: those of methods, in the order of their table (trainer/methods), then
+`evaluate`. The other sections are in recipe_sections.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     ValidationError,
+    create_model,
     model_serializer,
     model_validator,
 )
@@ -25,25 +26,20 @@ from pool_registry.kinds import PLAIN_WORDS
 from pool_registry.worker import NAME_PATTERN
 from trainer.errors import InvalidRecipe
 from trainer.job_place import HERE, JobPlace, PlaceText, parse_place
-from trainer.recipe_sections import (
-    EvaluateSettings,
-    GrpoSettings,
-    ModelSettings,
-    RecipeSection,
-    SftSettings,
-    TaskSettings,
-)
+from trainer.methods.base import TrainingStage
+from trainer.methods.table import METHODS
+from trainer.recipe_sections import EvaluateSettings, ModelSettings, RecipeSection, TaskSettings
 from trainer.tasks.pool_settings import PoolSettings
 
 PRESETS = "recipes"
 MAX_RECIPE_BYTES = 200_000
 
 
-STAGES = ("sft", "grpo", "evaluate")
+EVALUATE = "evaluate"  # the stage that trains nothing, after those of the methods
 
 
-class Recipe(RecipeSection):
-    """A whole job."""
+class _LearningTask(RecipeSection):
+    """What is learnt: by which model, on which tasks and pools."""
 
     name: str = Field(default="my-orchestrator", pattern=NAME_PATTERN, description="Prefix of the job's checkpoints.")
     title: str = Field(default="", max_length=200, description="One line for people.")
@@ -53,21 +49,37 @@ class Recipe(RecipeSection):
     pools: PoolSettings | None = Field(
         default=None, description="Draws a pool for each task. Empty: every task runs on the pool as it is."
     )
-    sft: SftSettings | None = None
-    grpo: GrpoSettings | None = None
+
+
+if TYPE_CHECKING:
+
+    class _MethodSections(_LearningTask):
+        """A section for each method of the table, by its key; `Method.read` gives it with its type."""
+
+else:
+    _MethodSections = create_model(
+        "_MethodSections",
+        __base__=_LearningTask,
+        **{method.name: (method.Section | None, None) for method in METHODS.values()},
+    )
+
+
+class Recipe(_MethodSections):
+    """A whole job."""
+
     evaluate: EvaluateSettings | None = None
     threads: int = Field(default=0, ge=0, le=256, description="CPU threads of torch in each process; 0 for all.")
     processes: int = Field(
         default=1,
         ge=1,
         le=64,
-        description="Processes that train together, each on a GPU of its own where there are GPUs. They share out "
-        "sft.batch and grpo.micro_batch, so that a step stays the same.",
+        description="Processes that train together, each on a GPU of its own where there are GPUs. They share out a "
+        "method's batch, so that a step stays the same.",
     )
     sharding: Literal["none", "full"] = Field(
         default="none",
-        description="full: the processes share out the weights, gradients and optimizer of sft (FSDP2), for a model "
-        "that is too large for one GPU. none: each holds all of them.",
+        description="full: the processes share out the weights, gradients and optimizer of fine-tuning (FSDP2), for a "
+        "model that is too large for one GPU. none: each holds all of them.",
     )
     where: PlaceText = Field(
         default=str(HERE),
@@ -85,93 +97,49 @@ class Recipe(RecipeSection):
     @model_validator(mode="after")
     def _has_a_stage(self) -> Recipe:
         if not self.stages:
-            raise ValueError("a recipe needs an sft, a grpo or an evaluate section")
+            raise ValueError(f"a recipe needs one of the sections {', '.join(METHODS)} or {EVALUATE}")
         return self
 
     @model_validator(mode="after")
     def _shows_what_varies(self) -> Recipe:
-        if self.pool_draws and self.model.prompt == "query" and (self.sft or self.grpo):
+        if self.pool_draws and self.model.prompt == "query" and self.trains:
             raise ValueError("with pools a model must be shown the pool: set model.prompt: full, or leave pools out")
         return self
 
     @model_validator(mode="after")
-    def _has_a_turn_for_the_answer(self) -> Recipe:
-        calls = self.model.dialect == "tool_calls" and self.model.prompt != "reader"
-        if calls and self.grpo is not None and self.grpo.rollouts.max_rounds < 2:
-            raise ValueError("with tool_calls the answer is a turn of its own: set grpo.rollouts.max_rounds: 2 or more")
+    def _suits_its_methods(self) -> Recipe:
+        for stage in self.training_stages:
+            for problem in stage.method.find_problems(stage.settings, self):
+                raise ValueError(problem)
         return self
-
-    @model_validator(mode="after")
-    def _can_look_twice(self) -> Recipe:
-        recursive = any(phase.recursion for phase in self.grpo.phases) if self.grpo else False
-        if recursive and self.model.prompt == "reader":
-            raise ValueError("a reader's second turn is code: leave recursion out, or set model.prompt: full")
-        return self
-
-    @model_validator(mode="after")
-    def _can_sample_beside_training(self) -> Recipe:
-        problem = next(self._find_what_async_lacks(), "") if self.grpo else ""
-        if problem:
-            raise ValueError(f"with grpo.rollouts.backend: vllm-async {problem}")
-        return self
-
-    def _find_what_async_lacks(self) -> Iterator[str]:
-        """Yield what sampling beside training cannot do, each with what to change."""
-        if self.grpo is None or self.grpo.rollouts.backend != "vllm-async":
-            return
-        loss = self.grpo.loss
-        if not self.grpo.rollouts.vllm_url:
-            yield "the server is your own, on another GPU: set grpo.rollouts.vllm_url"
-        if self.model.lora is None and not self.model.start:
-            yield "the server is given adapters: set model.lora"
-        if self.grpo.saving.check_tasks:
-            yield "checkpoints cannot be measured: set grpo.saving.check_tasks: 0, and measure with evaluate"
-        if self.grpo.phases:
-            yield "there is one run: leave grpo.phases out"
-        if any(reward.anneal for reward in self.grpo.rewards):
-            yield "rewards keep their weight: leave anneal out"
-        if (loss.type, loss.beta, loss.iterations) != ("dapo", 0, 1) or loss.scale == "batch":
-            yield "the loss is dapo on each group: leave loss.type, beta, iterations and scale: batch out"
 
     @model_validator(mode="after")
     def _can_be_shared_out(self) -> Recipe:
-        problem = next(self._find_what_cannot_be_shared(), "") if self.processes > 1 else ""
-        if problem:
+        if self.processes > 1 and not self.trains:
+            problem = "there must be something to train: an evaluation is one process, leave processes out"
             raise ValueError(f"with processes: {self.processes} {problem}")
+        for stage in self.training_stages if self.processes > 1 else ():
+            for problem in stage.method.find_sharing_problems(stage.settings, self):
+                raise ValueError(f"with processes: {self.processes} {problem}")
         return self
-
-    def _find_what_cannot_be_shared(self) -> Iterator[str]:
-        """Yield what several processes cannot do, each with what to change."""
-        if self.sft is None and self.grpo is None:
-            yield "there must be something to train: an evaluation is one process, leave processes out"
-        batches = {"sft.batch": self.sft.batch} if self.sft else {}
-        batches |= {"grpo.micro_batch": self.grpo.micro_batch} if self.grpo else {}
-        for key, batch in batches.items():
-            if batch % self.processes:
-                yield f"{key} must be a multiple of {self.processes}: set it to {-batch % self.processes + batch}"
-        if self.grpo is not None and self.grpo.rollouts.backend == "vllm-colocate":
-            yield "vLLM cannot run in the trainer: set grpo.rollouts.backend: vllm (a server) or transformers"
 
     @model_validator(mode="after")
     def _can_be_sharded(self) -> Recipe:
-        problem = next(self._find_what_cannot_be_sharded(), "") if self.sharding == "full" else ""
-        if problem:
+        if self.sharding == "full" and self.processes == 1:
+            problem = "the weights need processes to be shared out among: set processes: 2 or more"
             raise ValueError(f"with sharding: full {problem}")
+        for stage in self.training_stages if self.sharding == "full" else ():
+            for problem in stage.method.find_sharding_problems(stage.settings, self):
+                raise ValueError(f"with sharding: full {problem}")
         return self
-
-    def _find_what_cannot_be_sharded(self) -> Iterator[str]:
-        """Yield what weights in several processes rule out, each with what to change."""
-        if self.processes == 1:
-            yield "the weights need processes to be shared out among: set processes: 2 or more"
-        if self.grpo is not None:
-            yield "one process cannot sample: leave grpo out, or set sharding: none"
-        if self.sft is not None and self.sft.saving.check_tasks:
-            yield "checkpoints cannot be measured while it trains: set sft.saving.check_tasks: 0"
 
     @model_serializer(mode="wrap")
     def _leave_out_newer_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Recipes without pools, for this machine and one process are written as they were before these keys came."""
         document: dict[str, Any] = serialize(self)
+        for method in METHODS.values():
+            if not method.always_written and document.get(method.name) is None:
+                document.pop(method.name, None)
         if self.pools is None:
             document.pop("pools", None)
         if self.place.is_here:
@@ -192,13 +160,43 @@ class Recipe(RecipeSection):
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages of this recipe, in the order in which they run."""
-        return tuple(stage for stage in STAGES if getattr(self, stage) is not None)
+        return (*(stage.name for stage in self.training_stages), *((EVALUATE,) if self.evaluate else ()))
+
+    @property
+    def training_stages(self) -> tuple[TrainingStage, ...]:
+        """The stages that train, in the order in which they run."""
+        stages: list[TrainingStage] = []
+        for method in METHODS.values():
+            if (settings := method.read(self)) is not None:
+                stages.append(TrainingStage(method, settings, stages[-1].end if stages else 0))
+        return tuple(stages)
+
+    @property
+    def trains(self) -> bool:
+        """Whether it trains anything, or only measures."""
+        return bool(self.training_stages)
+
+    @property
+    def needs_plans(self) -> bool:
+        """Whether a method of the recipe learns from the tasks' own reference plans."""
+        return any(stage.method.needs_plans(stage.settings) for stage in self.training_stages)
+
+    @property
+    def max_rounds(self) -> int | None:
+        """The most turns of an episode, where a method of the recipe says it."""
+        rounds = [stage.method.count_rounds(stage.settings) for stage in self.training_stages]
+        return next((count for count in reversed(rounds) if count is not None), None)
 
     @property
     def pool_draws(self) -> tuple[PoolSettings, ...]:
-        """How the recipe draws pools: for all stages, then for phases of GRPO."""
-        phases = self.grpo.phases if self.grpo else ()
-        return tuple(pools for pools in (self.pools, *(phase.pools for phase in phases)) if pools is not None)
+        """How the recipe draws pools: for all stages, then for their phases."""
+        return tuple(pools for _, pools in self.list_pool_draws())
+
+    def list_pool_draws(self) -> list[tuple[str, PoolSettings]]:
+        """How the recipe draws pools, each with its key."""
+        own = [("pools", self.pools)] if self.pools is not None else []
+        stages = self.training_stages
+        return [*own, *(draw for stage in stages for draw in stage.method.list_pool_draws(stage.settings))]
 
     def list_sources(self) -> tuple[str, ...]:
         """The sources of tasks of all stages, and those that checkpoints are measured on."""
@@ -209,11 +207,11 @@ class Recipe(RecipeSection):
     def complete_evaluate(self) -> EvaluateSettings:
         """Return the evaluate section with its empty fields filled from the other sections.
 
-        Tasks come from the tasks section, rounds from GRPO's rollouts. Only for a recipe with that section.
+        Tasks come from the tasks section, rounds from the method that plays episodes. Only where there is one.
         """
         assert self.evaluate is not None, "the caller knows that the recipe has this stage"
         settings = self.evaluate
-        rounds = settings.max_rounds or (self.grpo.rollouts.max_rounds if self.grpo else None)
+        rounds = settings.max_rounds or self.max_rounds
         source, levels = settings.source or self.tasks.source, settings.levels or self.tasks.levels
         return settings.model_copy(update={"source": source, "levels": levels, "max_rounds": rounds})
 
@@ -239,19 +237,18 @@ class Recipe(RecipeSection):
         if stage not in self.stages:
             raise InvalidRecipe([(stage, f"this recipe has no {stage} section; it has: {', '.join(self.stages)}")])
         left_out = {other: None for other in self.stages if other != stage}
-        alone = {"processes": 1, "sharding": "none"} if stage == "evaluate" else {}
+        alone = {"processes": 1, "sharding": "none"} if stage == EVALUATE else {}
         return self.model_copy(update=left_out | alone)
 
     def with_max_cost(self, dollars: float) -> Recipe:
         """Return this recipe with another spend cap where it has one. Raises InvalidRecipe where it has none."""
-        document = self.model_dump(mode="json")
-        sections = [document["evaluate"] or {}, (document["grpo"] or {}).get("rollouts") or {}]
-        capped = [section for section in sections if section.get("max_cost") is not None]
-        if not capped:
+        stages = [(stage.name, stage.method.with_max_cost(stage.settings, dollars)) for stage in self.training_stages]
+        changes: dict[str, Any] = {name: section for name, section in stages if section is not None}
+        if self.evaluate is not None and self.evaluate.max_cost is not None:
+            changes[EVALUATE] = self.evaluate.model_copy(update={"max_cost": dollars})
+        if not changes:
             raise InvalidRecipe([("max_cost", "this recipe has no spend cap to raise")])
-        for section in capped:
-            section["max_cost"] = dollars
-        return parse_recipe(_to_yaml(document, allow_unicode=False))
+        return parse_recipe(_to_yaml(self.model_copy(update=changes).model_dump(mode="json"), allow_unicode=False))
 
 
 def parse_recipe(text: str) -> Recipe:

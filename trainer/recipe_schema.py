@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from trainer.methods.grpo.rewards import REWARDS
+from trainer.methods.table import METHODS
 from trainer.recipe import Recipe
 from trainer.recipe_sections import TaskSettings
 from trainer.tasks.registry import PROVIDERS, describe_sources, list_train_families
@@ -15,11 +15,10 @@ from trainer.tasks.registry import PROVIDERS, describe_sources, list_train_famil
 def build_recipe_schema() -> dict[str, Any]:
     """The schema of `Recipe`: `examples` are what a form suggests, those of other packages included."""
     schema = Recipe.model_json_schema()
-    terms, sources = schema["$defs"]["RewardSettings"], schema["$defs"]["TaskSettings"]
-    terms["properties"]["term"] |= {
-        "description": f"{', '.join(REWARDS)}, or your own function as FILE.py:FUNCTION.",
-        "examples": list(REWARDS),
-    }
+    sources = schema["$defs"]["TaskSettings"]
+    for method in METHODS.values():
+        method.complete_schema(schema["$defs"])
+        schema["properties"][method.name] |= {"title": method.title, "method": method.label}
     families = dict.fromkeys((TaskSettings().source, ",".join(list_train_families())))
     sources["properties"]["source"] |= {
         "description": f"Generated {describe_sources()}.",

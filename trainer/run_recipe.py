@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orchestrator.checkpoints import complete_steps, read_checkpoint
-from orchestrator.engine.episode_loop import NoSink
 from orchestrator.engine.gc_settings import expect_many_episodes
 from orchestrator.orchestrator_name import TurnOptions, add_options
 from orchestrator.policies.registry import draws_plans, is_reader
@@ -22,18 +20,18 @@ from pool_registry.pool import Pool
 from pool_registry.starter import seed_starter
 from trainer.cluster.preflight import refuse_cluster_problems
 from trainer.errors import TrainingFailed, UnknownTask
-from trainer.job_place import HERE, parse_place
+from trainer.job_place import parse_place
 from trainer.jobs.job_folder import JobFolder
+from trainer.methods.base import StageStart, TrainingStage
+from trainer.methods.checks import load_tasks, measure_checkpoint
 from trainer.recipe import Recipe
 from trainer.recipe_packages import list_recipe_packages
-from trainer.recipe_sections import EvaluateSettings, ModelSettings, TaskSettings
+from trainer.recipe_sections import DemonstrationSettings, EvaluateSettings, ModelSettings
 from trainer.results.rows import read_results
-from trainer.results.statistics import mean
 from trainer.tasks.practice.stored import make_missing_tasks
 from trainer.tasks.registry import open_source
 from trainer.tasks.sources.source import choose_own_levels
 from trainer.tasks.task import Task
-from trainer.tasks.task_conditions import apply_condition_to_tasks
 
 if TYPE_CHECKING:
     from trainer.demonstrations.collect import TrajectoryPlace
@@ -57,7 +55,7 @@ def run_recipe(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, 
     job_folder.truncate_after(checkpoint[0] if checkpoint else 0)
     try:
         make_missing_tasks(recipe.list_sources(), store)
-        if (recipe.sft or recipe.grpo) and not _train(recipe, store, pool, job_folder, on_stage):
+        if recipe.trains and not _train(recipe, store, pool, job_folder, on_stage):
             return False
         return recipe.evaluate is None or _evaluate(recipe, store, pool, job_folder, on_stage)
     finally:
@@ -72,16 +70,13 @@ def _train(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, on_s
         return _run_training_stages(training, on_stage)
 
 
-def train_part(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, stage: str, sft_round: int) -> bool:
-    """Train a stage, of SFT one round, as one of the processes of a job. Returns False when stopped on request."""
+def train_part(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, stage: str, part: int) -> bool:
+    """Train a part of a stage as one of the processes of a job. Returns False when stopped on request."""
     expect_many_episodes()
     try:
         with _open_training(recipe, store, pool, job_folder) as training:
-            if stage == "grpo":
-                return _train_grpo(training)
-            from trainer.methods.sft.stage import train_sft_round
-
-            return train_sft_round(training, sft_round)
+            chosen = next(one for one in recipe.training_stages if one.name == stage)
+            return chosen.method.run_rank(training, chosen.settings, _find_start(training, chosen), part)
     finally:
         store.traces.flush()
 
@@ -106,41 +101,21 @@ def _open_training(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFold
 
 
 def _run_training_stages(training: TrainingContext, on_stage: OnStage) -> bool:
-    recipe, job_folder = training.recipe, training.job_folder
-    if recipe.sft is not None:
-        from trainer.methods.sft.stage import run_sft
-
-        newest = job_folder.find_newest_checkpoint()
-        if newest is None or newest[0] < recipe.sft.steps:
-            on_stage("sft", recipe.sft.steps)
-            if not run_sft(training):
-                return False
-    if recipe.grpo is not None:
-        newest = job_folder.find_newest_checkpoint()
-        if newest is None or newest[0] < _count_sft_steps(recipe) + recipe.grpo.all_steps:
-            on_stage("grpo", recipe.grpo.all_steps)
-            if recipe.processes == 1:
-                return _train_grpo(training)
-            from trainer.learner.ranks import run_ranks
-
-            return run_ranks(job_folder.path.name, training.store.home.root, "grpo", 1, recipe.processes)
+    for stage in training.recipe.training_stages:
+        newest = training.job_folder.find_newest_checkpoint()
+        if newest is not None and newest[0] >= stage.end:
+            continue
+        on_stage(stage.name, stage.steps)
+        if not stage.method.run(training, stage.settings, _find_start(training, stage)):
+            return False
     return True
 
 
-def _train_grpo(training: TrainingContext) -> bool:
-    recipe = training.recipe
-    assert recipe.grpo is not None, "the caller knows that the recipe has this stage"
-    if recipe.grpo.rollouts.backend == "vllm-async":
-        from trainer.methods.grpo.async_stage import run_async_grpo as run_grpo
-    else:
-        from trainer.methods.grpo.stage import run_grpo
-    start = _find_last_checkpoint(training.job_folder, "sft") if recipe.sft else None
-    return run_grpo(training, start, _count_sft_steps(recipe))
-
-
-def _count_sft_steps(recipe: Recipe) -> int:
-    """The steps before GRPO's first: a job counts those of both stages."""
-    return recipe.sft.steps if recipe.sft else 0
+def _find_start(training: TrainingContext, stage: TrainingStage) -> StageStart:
+    """Where a stage begins: at the last checkpoint of the stage before it, if there is one."""
+    before = [other for other in training.recipe.training_stages if other.before < stage.before]
+    checkpoint = _find_last_checkpoint(training.job_folder, before[-1].name) if before else None
+    return StageStart(stage.before, checkpoint)
 
 
 def _evaluate(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, on_stage: OnStage) -> bool:
@@ -182,11 +157,12 @@ def _open_trial_place(
 
 
 @contextmanager
-def open_teacher(recipe: Recipe, pool: Pool, store: Store) -> Iterator[TrajectoryPlace | None]:
-    """Where the trajectories of a recipe's teacher are sampled: None for this process. Raises TrainingFailed."""
-    demonstrations = recipe.sft.demonstrations if recipe.sft else None
-    place = parse_place(demonstrations.where) if demonstrations else HERE
-    if demonstrations is None or not place.is_cluster:
+def open_teacher(
+    recipe: Recipe, demonstrations: DemonstrationSettings, pool: Pool, store: Store
+) -> Iterator[TrajectoryPlace | None]:
+    """Where the trajectories of a teacher are sampled: None for this process. Raises TrainingFailed."""
+    place = parse_place(demonstrations.where)
+    if not place.is_cluster:
         yield None
         return
     from trainer.cluster.episodes import open_cluster
@@ -235,22 +211,16 @@ def load_training_tasks(recipe: Recipe, pool: Pool) -> list[Task]:
     to be measured and there is no validation task.
     """
     validation: list[Task] = []
-    if any(section.saving.check_tasks for section in (recipe.sft, recipe.grpo) if section is not None):
+    if any(stage.settings.saving.check_tasks for stage in recipe.training_stages):
         try:
             validation = load_tasks(recipe.tasks, "validation", 1)
         except UnknownTask as error:
             raise TrainingFailed("tasks", f"{error}. Add some, or set saving.check_tasks: 0") from error
+    if not any(stage.method.needs_tasks(stage.settings) for stage in recipe.training_stages):
+        return []
     tasks = load_tasks(recipe.tasks, "train", recipe.tasks.count)
-    if recipe.sft is not None and recipe.sft.demonstrations.teacher == "oracle":
+    if recipe.needs_plans:
         _check_workers([*tasks, *validation], pool)
-    return tasks
-
-
-def load_tasks(settings: TaskSettings, split: str, count: int) -> list[Task]:
-    """At most `count` tasks of a split. Raises TrainingFailed where the split has none, UnknownTask, UnusableTasks."""
-    tasks = open_source(settings.source).tasks(split, count, settings.seed, settings.levels)
-    if not tasks:
-        raise TrainingFailed("tasks", f"{settings.source} has no task in the {split} split at these levels")
     return tasks
 
 
@@ -285,57 +255,3 @@ def load_distractor_pools(recipe: Recipe, store: Store, tasks: Sequence[Task]) -
 
 async def _open_pool(pool: Pool) -> LivePool:
     return open_live_pool(pool)  # a coroutine: workers start on the runner's event loop
-
-
-def measure_checkpoint(training: TrainingContext, model: Any, tokenizer: Any, count: int) -> Mapping[str, float]:
-    """Let the model solve `count` validation tasks greedily; where the recipe varies pools, on renamed and unseen
-    pools too.
-
-    Returns `check/correct` (share of tasks) and `check/valid_turns` (share of turns that could be parsed), and then
-    also the shares `check/seen`, `check/renamed` and `check/unseen`, of which `check/correct` is the mean.
-    """
-    from trainer.learner.generator import SamplingParams
-    from trainer.learner.token_transcript import ChatTokens
-    from trainer.learner.transformers_generator import TransformersGenerator
-    from trainer.methods.grpo.rollout_metrics import compute_rollout_metrics
-    from trainer.methods.grpo.rollouts import RolloutEngine
-    from trainer.methods.grpo.stage import make_episode_format
-
-    recipe = training.recipe
-    rounds = recipe.grpo.rollouts.max_rounds if recipe.grpo else 2
-    generator = TransformersGenerator(model, tokenizer, SamplingParams(0.0))
-    episode_format = replace(make_episode_format(recipe, rounds), max_length=1_000_000)
-    engine = RolloutEngine("check", training.pool, ChatTokens(tokenizer), episode_format, {}, NoSink())
-
-    async def measure(tasks: Sequence[Task]) -> Mapping[str, float]:
-        groups = await asyncio.gather(*(engine.run_group(task, generator, 1) for task in tasks))
-        return compute_rollout_metrics(groups, [], [])
-
-    try:
-        sets = load_check_tasks(recipe, training.pool.pool, count)
-        measured = {name: training.runner.run(measure(tasks)) for name, tasks in sets.items()}
-    finally:
-        training.runner.run(engine.close())
-        generator.close()
-    figures = {
-        "check/correct": mean([figures["rollout/correct"] for figures in measured.values()]),
-        "check/valid_turns": mean([figures["rollout/valid_turns"] for figures in measured.values()]),
-    }
-    if recipe.pools is not None:
-        figures |= {f"check/{name}": means["rollout/correct"] for name, means in measured.items()}
-    return figures
-
-
-def load_check_tasks(recipe: Recipe, pool: Pool, count: int) -> dict[str, list[Task]]:
-    """The tasks that checkpoints are measured on: those of the validation split, and where the recipe varies pools
-    the same on renamed pools, and others on pools that training does not draw. Raises TrainingFailed or UnknownTask."""
-    tasks = load_tasks(recipe.tasks, "validation", count)[:count]
-    if recipe.pools is None:
-        return {"seen": tasks}
-    changed, renamed, _ = apply_condition_to_tasks("renamed", pool, tasks)
-    sets = {"seen": tasks, "renamed": [task if task.pool else replace(task, pool=changed) for task in renamed]}
-    if recipe.pools.unseen:
-        levels = choose_own_levels(open_source(recipe.pools.unseen), recipe.tasks.levels)
-        unseen = recipe.tasks.model_copy(update={"source": recipe.pools.unseen, "levels": levels})
-        sets["unseen"] = load_tasks(unseen, "validation", count)[:count]
-    return sets

@@ -315,7 +315,6 @@ export interface DriftDocument {
   job: string;
   state: string;
   title: string;
-  sft_steps: number;
   steps: number[];
   series: Record<string, (number | null)[]>;
   workers: Record<string, (number | null)[]>;
@@ -543,6 +542,15 @@ export interface GraphDiffDocument {
   empty: boolean;
 }
 
+/** A chart of a method's own figures: lines are (key, label); `share`: values between 0 and 1. */
+export interface JobChart {
+  id: string;
+  title: string;
+  about: string;
+  lines: [string, string][];
+  share: boolean;
+}
+
 /** One complete checkpoint; `name` is the orchestrator to run it, `best` marks the highest check. */
 export interface JobCheckpoint {
   step: number;
@@ -588,7 +596,7 @@ export interface JobDocument {
   checkpoints: JobCheckpoint[];
   evaluations: JobEvaluation[];
   stages: string[];
-  sft_steps: number;
+  trained: JobStage[];
   phases: JobPhase[];
   rollouts: number;
   resumable: boolean;
@@ -641,7 +649,7 @@ export interface JobLine {
   ended_at: string | null;
 }
 
-/** A phase of GRPO; `border` is the job's last step before it. */
+/** A phase of a stage; `border` is the job's last step before it. */
 export interface JobPhase {
   name: string;
   border: number;
@@ -658,6 +666,16 @@ export interface JobProgress {
   step_s: number | null;
   eta_s: number | null;
   elapsed_s: number | null;
+}
+
+/** A stage that trains: it has `steps` steps, of which the first comes after `before` others of the job. `rollouts`: groups of episodes can be looked at by step. */
+export interface JobStage {
+  name: string;
+  label: string;
+  before: number;
+  steps: number;
+  rollouts: boolean;
+  charts: JobChart[];
 }
 
 /** Everything about one job but its curves and its log. */
@@ -689,7 +707,7 @@ export interface JobView {
   checkpoints: JobCheckpoint[];
   evaluations: JobEvaluation[];
   stages: string[];
-  sft_steps: number;
+  trained: JobStage[];
   phases: JobPhase[];
   rollouts: number;
   resumable: boolean;
@@ -1028,7 +1046,6 @@ export interface PresetDocument {
   stages: PresetStage[];
   base: string;
   adapter: boolean;
-  backend: string;
   /** The package that gives its tasks, where that is not installed. */
   needs: string;
 }

@@ -67,7 +67,7 @@ from trainer.learner.generator import GeneratedTokens, SamplingParams
 from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.methods.grpo.rewards import load_rewards
 from trainer.methods.grpo.rollouts import EpisodeFormat, RolloutEngine
-from trainer.recipe_sections import RewardSettings
+from trainer.methods.grpo.section import RewardSettings
 from trainer.tasks.task import Task
 
 GOAL = 1.25

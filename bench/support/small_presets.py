@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from pool_registry.language_models.model_files import model_path
+from trainer.methods.grpo.section import GrpoSettings, PhaseSettings
+from trainer.methods.sft.section import SftSettings
 from trainer.recipe import Recipe
-from trainer.recipe_sections import EvaluateSettings, GrpoSettings, PhaseSettings, SavingSettings, SftSettings
+from trainer.recipe_sections import EvaluateSettings, SavingSettings
 
 LONGER = 4  # times as many tokens for the same text: the small tokenizer has 2 thousand words instead of 150
 ARCHITECTURES = {"Qwen3": "qwen3", "Qwen2.5": "qwen2", "starter": "llama"}

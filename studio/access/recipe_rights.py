@@ -41,17 +41,8 @@ def _list_reaches(recipe: Recipe) -> Iterator[tuple[str, str]]:
     for name in recipe.evaluate.orchestrators if recipe.evaluate else ():
         if _is_path(name):
             yield "evaluate.orchestrators", f"reads the folder {name}"
-    if recipe.sft is not None:
-        if recipe.sft.demonstrations.file:
-            yield "sft.demonstrations.file", f"reads the file {recipe.sft.demonstrations.file}"
-        if _is_path(recipe.sft.demonstrations.teacher):
-            yield "sft.demonstrations.teacher", f"reads the folder {recipe.sft.demonstrations.teacher}"
-    if recipe.grpo is not None:
-        if recipe.grpo.rollouts.vllm_url:
-            yield "grpo.rollouts.vllm_url", f"reaches {recipe.grpo.rollouts.vllm_url}"
-        for reward in recipe.grpo.rewards:
-            if ":" in reward.term:
-                yield "grpo.rewards", f"runs {reward.term}"
+    for stage in recipe.training_stages:
+        yield from stage.method.list_reaches(stage.settings)
 
 
 def _list_files(source: str) -> list[str]:

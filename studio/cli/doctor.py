@@ -12,6 +12,7 @@ from typing import Any
 
 from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import PoolError, WorkerFault
+from pool_registry.extension_table import ExtensionTable
 from pool_registry.kinds import KINDS, open_worker
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
@@ -19,7 +20,7 @@ from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import Worker
 from trainer.jobs.gpus import list_gpus, see_only
 from trainer.memory_fit.gpu_state import describe_other_programs, find_gpu_problem
-from trainer.methods.grpo.rewards import REWARDS
+from trainer.methods.table import METHODS
 from trainer.tasks.registry import PROVIDERS
 
 PACKAGES = ("gradio", "torch", "transformers", "trl", "peft", "networkx", "sqlmodel", "huggingface-hub")
@@ -79,7 +80,9 @@ def _examine(folder: str | None, quick: bool, with_vllm: bool | None) -> Iterato
 
 def _check_extensions() -> Iterator[ReportLine]:
     """What other packages add to the tables of kinds, policies, rewards and tasks, and what of it was left out."""
-    for table in (KINDS, POLICIES, REWARDS, PROVIDERS):
+    tables: list[ExtensionTable[Any]] = [KINDS, POLICIES, METHODS]
+    tables += (table for method in METHODS.values() for table in method.list_tables())
+    for table in (*tables, PROVIDERS):
         for name in table:
             if table.package_of(name):
                 yield ReportLine("ok", name, f"{table.group} of {table.package_of(name)}")

@@ -13,6 +13,7 @@ from orchestrator.prompt import PromptStyle
 from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool
 from studio.publish.request import VISITORS, Publication
+from trainer.methods.table import METHODS
 
 SOURCES = (
     "The method follows Conductor ([arXiv 2512.04388](https://arxiv.org/abs/2512.04388)) and ParaManager "
@@ -142,11 +143,10 @@ def provenance(checkpoint: Checkpoint) -> str:
     tasks = recipe.get("tasks")
     if isinstance(tasks, Mapping):
         rows += [(f"tasks: {key}", value) for key, value in tasks.items() if value not in (None, "", [], {})]
-    for stage in ("sft", "grpo"):
-        settings = recipe.get(stage)
+    for method in METHODS.values():
+        settings = recipe.get(method.name)
         if isinstance(settings, Mapping):
-            keys = ("steps", "demonstrations", "starred", "teacher", "source", "group", "tasks_per_step")
-            rows += [(f"{stage}: {key}", settings[key]) for key in keys if settings.get(key) not in (None, "", [], {})]
+            rows += [(f"{method.name}: {key}", value) for key, value in method.list_figures(settings)]
     if not rows:
         return "The recipe of this checkpoint is not recorded."
     note = (
@@ -184,6 +184,14 @@ def display_name(orchestrator: str) -> str:
 
 
 def _stages(checkpoint: Checkpoint) -> str:
-    return {"base": "nothing yet", "sft": "SFT", "grpo": "SFT, then GRPO" if checkpoint.recipe.get("sft") else "GRPO"}[
-        checkpoint.stage
-    ]
+    if checkpoint.stage == "base":
+        return "nothing yet"
+    labels = []
+    for name, method in METHODS.items():
+        if checkpoint.recipe.get(name) or name == checkpoint.stage:
+            labels.append(method.label)
+        if name == checkpoint.stage:
+            break
+    else:
+        labels.append(checkpoint.stage)  # by a method of a package that is not installed here
+    return ", then ".join(labels)

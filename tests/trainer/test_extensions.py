@@ -205,7 +205,7 @@ from pool_registry.starter import starter_pool
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.registry import make_orchestrator
 from trainer.methods.grpo.rewards import load_rewards, make_sample, score_group
-from trainer.recipe_sections import RewardSettings
+from trainer.methods.grpo.section import RewardSettings
 from trainer.tasks.registry import open_source
 
 async def sample(pool, task):

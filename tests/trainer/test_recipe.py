@@ -17,23 +17,25 @@ from orchestrator.repairs.table import REPAIRS
 from trainer.errors import InvalidRecipe
 from trainer.jobs.job_folder import JobFolder
 from trainer.methods.grpo.phases import find_phase, list_phases
-from trainer.recipe import MAX_RECIPE_BYTES, Recipe, dump_recipe, list_presets, load_recipe, parse_recipe
-from trainer.recipe_sections import (
+from trainer.methods.grpo.section import (
     CurriculumSettings,
-    DemonstrationSettings,
-    EvaluateSettings,
     GrpoSettings,
-    LoraSettings,
     LossSettings,
-    ModelSettings,
-    OptimizerSettings,
     PhaseSettings,
-    RecipeSection,
     RecursionSettings,
     RewardSettings,
     RolloutSettings,
+)
+from trainer.methods.sft.section import SftSettings
+from trainer.recipe import MAX_RECIPE_BYTES, Recipe, dump_recipe, list_presets, load_recipe, parse_recipe
+from trainer.recipe_sections import (
+    DemonstrationSettings,
+    EvaluateSettings,
+    LoraSettings,
+    ModelSettings,
+    OptimizerSettings,
+    RecipeSection,
     SavingSettings,
-    SftSettings,
     TaskSettings,
 )
 from trainer.run_recipe import choose_orchestrators
@@ -177,7 +179,7 @@ def test_phases_count_as_steps_and_change_what_they_say():
     text = "{grpo: {steps: 10, phases: [{name: a, steps: 3, pools: {least: 2}}, {name: b, steps: 2, recursion: {}}]}}"
     recipe = parse_recipe(text)
     assert recipe.grpo.all_steps == 15 and [pools.least for pools in recipe.pool_draws] == [2]
-    phases = list_phases(recipe)
+    phases = list_phases(recipe.grpo, recipe)
     assert [(phase.name, phase.before, phase.last) for phase in phases] == [("", 0, 10), ("a", 10, 13), ("b", 13, 15)]
     assert [find_phase(phases, step).name for step in (1, 10, 11, 13, 14, 15, 16)] == ["", "", "a", "a", "b", "b", "b"]
     assert [phase.recursion is not None for phase in phases] == [False, False, True]

@@ -1,4 +1,4 @@
-"""The commands about jobs: `sft`, `grpo`, `train`, `run`, `recipes`, `jobs ...`, `demonstrations`, `compare`."""
+"""The commands about jobs: one for each method, `train`, `run`, `recipes`, `jobs ...`, `demonstrations`, `compare`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pool_registry.errors import writing_to
 from trainer.cli.options import HomeOption, JsonOption, WithoutOption, open_data_folder, open_jobs
 from trainer.errors import UnusableTasks
+from trainer.methods.base import Method
+from trainer.methods.table import METHODS
 from trainer.recipe import list_presets, load_recipe
 
 if TYPE_CHECKING:
@@ -34,20 +37,22 @@ jobs_app = typer.Typer(help="Jobs: list, show, stop, resume.", no_args_is_help=T
 def add_job_commands(app: typer.Typer) -> None:
     """Add these commands to the trainer's command line."""
     app.add_typer(jobs_app, name="jobs")
-    for command in (sft, grpo, train, run, recipes, demonstrations, compare):
+    for method in METHODS.values():
+        app.command(method.name)(_make_stage_command(method))
+    for command in (train, run, recipes, demonstrations, compare):
         app.command()(command)
     app.command("rented", hidden=True)(run_sent_job)
     app.command("rank", hidden=True)(run_rank)
 
 
-def sft(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
-    """Fine-tune on demonstrations: the recipe's sft stage."""
-    start_job(load_recipe(recipe).with_only("sft"), detach, home)
+def _make_stage_command(method: Method[Any]) -> Callable[..., None]:
+    """The command that runs one stage of a recipe alone."""
 
+    def command(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
+        start_job(load_recipe(recipe).with_only(method.name), detach, home)
 
-def grpo(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
-    """Train on whole episodes by reinforcement: the recipe's grpo stage."""
-    start_job(load_recipe(recipe).with_only("grpo"), detach, home)
+    command.__doc__ = method.summary
+    return command
 
 
 def train(
@@ -199,10 +204,10 @@ def run(job: Job, home: HomeOption = None) -> None:
 
 def run_rank(
     job: Job,
-    stage: Annotated[str, typer.Argument(help="sft or grpo.")],
+    stage: Annotated[str, typer.Argument(help="A stage that trains.")],
     ends: Annotated[Path, typer.Option(help="The folder in which each process says how it ended.")],
     parent: Annotated[int, typer.Option(help="The pid of the job's process, with which this one ends.")],
-    sft_round: Annotated[int, typer.Option("--round", min=1)] = 1,
+    part: Annotated[int, typer.Option("--round", min=1)] = 1,
     home: HomeOption = None,
 ) -> None:
     """Train as one of the processes of a job (used to start them; you want `train`)."""
@@ -212,7 +217,7 @@ def run_rank(
     with open_jobs(home) as (store, jobs):
         if os.environ["RANK"] == "0":  # it alone writes the log
             write_log_to(jobs.folder(job).log)
-        end = train_as_rank(job, stage, sft_round, parent, store, jobs)
+        end = train_as_rank(job, stage, part, parent, store, jobs)
     write_end(ends, end)
     if end.code:
         os._exit(1)  # threads that still wait for the others would abort it, as if it had been killed
@@ -244,7 +249,7 @@ def demonstrations(
     out: Annotated[Path, typer.Option(help="FILE.jsonl, or a folder for a `datasets` data set.")],
     home: HomeOption = None,
 ) -> None:
-    """Export what a job's SFT learnt from."""
+    """Export what a job has imitated."""
     from trainer.demonstrations.transcripts import load_demonstrations, save_demonstrations
     from trainer.errors import JobRefused
 

@@ -10,16 +10,16 @@ from pool_registry.pool import Pool
 from pool_registry.portable_pool import find_loopback_host
 from trainer.cluster.connection import CODE, INSTALL, ClusterNode, import_ray
 from trainer.errors import InvalidRecipe, TrainingFailed
-from trainer.job_place import JobPlace, parse_place
+from trainer.job_place import JobPlace
 from trainer.recipe import Recipe
 
 CHECK_S = 180.0
 
 
 def list_clusters(recipe: Recipe) -> list[JobPlace]:
-    """The clusters that a recipe uses: for the job, and for demonstrations."""
-    demonstrations = [recipe.sft.demonstrations.where] if recipe.sft else []
-    places = [recipe.place, *map(parse_place, demonstrations)]
+    """The clusters that a recipe uses: for the job, and for what its methods have done elsewhere."""
+    own = [place for stage in recipe.training_stages for place in stage.method.list_places(stage.settings)]
+    places = [recipe.place, *own]
     return [place for place in dict.fromkeys(places) if place.is_cluster]
 
 
@@ -27,19 +27,16 @@ def find_cluster_problems(recipe: Recipe, pools: Sequence[Pool]) -> Iterator[tup
     """Yield what the recipe asks of a cluster that none can do, as (key, sentence)."""
     if not list_clusters(recipe):
         return
-    if recipe.place.is_cluster and (recipe.sft or recipe.grpo):
+    if recipe.place.is_cluster and recipe.trains:
+        keys = [stage.method.place_key for stage in recipe.training_stages if stage.method.place_key]
+        ways = "".join(f" and, to have the demonstrations made there, {key}: {recipe.place}" for key in keys)
         yield (
             "where",
-            f"a cluster runs evaluations and demonstrations, and does not train. Train with where: here and, to have "
-            f"the demonstrations made there, sft.demonstrations.where: {recipe.place}; then measure with "
-            f"`python -m trainer evaluate RECIPE --on {recipe.place}`",
+            f"a cluster runs evaluations and demonstrations, and does not train. Train with where: here{ways}; then "
+            f"measure with `python -m trainer evaluate RECIPE --on {recipe.place}`",
         )
-    if recipe.sft is not None and recipe.sft.demonstrations.where != "here" and recipe.sft.demonstrations.rounds > 1:
-        yield (
-            "sft.demonstrations.where",
-            "from the second round on the teacher is a checkpoint of this machine: set sft.demonstrations.where: here, "
-            "or rounds: 1",
-        )
+    for stage in recipe.training_stages:
+        yield from stage.method.find_cluster_problems(stage.settings)
     for pool in pools:
         for spec in pool.enabled:
             if host := find_loopback_host(spec):

@@ -92,10 +92,12 @@ class Demonstration(BaseModel):
 @dataclass(frozen=True, slots=True)
 class ReaderLesson:
     """How a reader is taught: with so many likely workers after the query, and with needs of which this share are lines
-    of the listing, where the plan brings other words."""
+    of the listing, where the plan brings other words. `unfit_cards`: share with the card of a worker that does not
+    fit."""
 
     hints: int = 0
     listed_needs: float = 0.9
+    unfit_cards: float = UNFIT_CARD
 
 
 BY_THE_LISTING = ReaderLesson()
@@ -219,7 +221,7 @@ def write_reader_conversation(
     if not cards:  # nothing is needed that could be named, or the pool is empty
         return [*opening, Message("assistant", refuse())]
     fill = refuse(refused) if refused else format_fill(turn.steps, turn.answer)
-    if not refused and random.random() < UNFIT_CARD:
+    if not refused and random.random() < lesson.unfit_cards:
         place = random.randrange(len(needs))
         unfit = _pick_unfit(needs[place], pool, called)
         if unfit is not None:

@@ -3,8 +3,8 @@
 recipe.yaml            the recipe of the job
 log.txt                the output of the job's process
 metrics.jsonl          one object per line: step, stage, figures
-rollouts.jsonl         one line per group of episodes (GRPO)
-demonstrations.jsonl   what SFT learns from
+rollouts.jsonl         one line per group of sampled episodes
+demonstrations.jsonl   what is imitated
 results.jsonl          one line per evaluated episode (results/rows.py)
 known.json             the recorded past that an evaluation reads (evaluation/frozen_past.py)
 evaluations.jsonl      one line per orchestrator and condition of the evaluate stage
@@ -83,7 +83,7 @@ class JobFolder:
         return self.path / "demonstrations.jsonl"
 
     def find_demonstrations(self, round_number: int) -> Path:
-        """What SFT learns from in a round of expert iteration, from 1; the first round has the plain name."""
+        """What is imitated in a round of expert iteration, from 1; the first round has the plain name."""
         first = self.demonstrations
         return first if round_number == 1 else first.with_stem(f"{first.stem}-{round_number}")
 
@@ -241,7 +241,7 @@ def new_manifest(recipe: Recipe, pool: LivePool, stage: str, step: int, adapter:
             "hints": recipe.model.count_hints(),
             "languages": recipe.model.list_languages(),
             "turn_tokens": recipe.model.turn_tokens,
-            "max_rounds": recipe.grpo.rollouts.max_rounds if recipe.grpo else None,
+            "max_rounds": recipe.max_rounds,
             "pool": TrainedPool(
                 name=pool.pool.name,
                 hash=pool.hash,

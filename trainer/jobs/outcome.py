@@ -122,7 +122,7 @@ class JobOutcome:
 
 def describe_outcome(job: str, recipe: Recipe, job_folder: JobFolder) -> JobOutcome | None:
     """The outcome of a job that trained and measured; None while there is nothing to tell."""
-    if recipe.evaluate is None or not (recipe.sft or recipe.grpo):
+    if recipe.evaluate is None or not recipe.trains:
         return None
     rows = [row for row in read_results(job_folder.results) if row.condition == "seen" and row.sample == 0]
     names = list(dict.fromkeys(row.orchestrator for row in rows))

@@ -344,7 +344,7 @@ class JobStore:
 
 def count_steps(recipe: Recipe) -> int:
     """The optimizer steps of a recipe; of one that only evaluates, its episodes."""
-    steps = sum(getattr(recipe, stage).steps for stage in recipe.stages if stage != "evaluate")
+    steps = recipe.training_stages[-1].end if recipe.trains else 0
     return int(recipe.evaluate.episodes if recipe.evaluate is not None and not steps else steps)
 
 

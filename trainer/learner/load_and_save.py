@@ -1,4 +1,4 @@
-"""What SFT and GRPO share: loading the model that learns, the trainer's arguments, and the callback that writes
+"""What methods share: loading the model that learns, the trainer's arguments, and the callback that writes
 figures, saves checkpoints and stops on request.
 """
 
@@ -30,7 +30,13 @@ from trainer.learner.fit_depth import fit_learnt_queries
 from trainer.learner.ranks import is_first_rank, share_first, wait_for_ranks
 from trainer.precision import choose_precision, warn_of_slow_bfloat16
 from trainer.recipe import Recipe
-from trainer.recipe_sections import LoraSettings, ModelSettings, OptimizerSettings, SavingSettings
+from trainer.recipe_sections import (
+    DemonstrationSettings,
+    LoraSettings,
+    ModelSettings,
+    OptimizerSettings,
+    SavingSettings,
+)
 from trainer.tasks.shared_pools import make_vary
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import VaryTask
@@ -38,8 +44,8 @@ from trainer.tasks.task_pools import VaryTask
 log = logging.getLogger(__name__)
 # (context, model, tokenizer, number of tasks) -> figures on validation tasks
 MeasureCheckpoint = Callable[["TrainingContext", Any, Any, int], Mapping[str, float]]
-# (recipe, pool, store) -> where its teacher's trajectories are sampled (sft/collect.py); None for this process
-OpenTeacher = Callable[[Recipe, Pool, Store], AbstractContextManager[Any]]
+# (recipe, settings, pool, store) -> where a teacher is sampled (demonstrations/collect.py); None: this process
+OpenTeacher = Callable[[Recipe, DemonstrationSettings, Pool, Store], AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +170,7 @@ def _load_adapter(model: Any, adapter: Path) -> Any:
 def build_trainer_arguments(
     model: ModelSettings, optimizer: OptimizerSettings, steps: int, output: Path
 ) -> dict[str, Any]:
-    """Build the arguments that SFTConfig and GRPOConfig share. Their defaults log, save and cast for GPUs.
+    """Build the arguments that TRL's configs share. Their defaults log, save and cast for GPUs.
 
     `bf16` is autocast: products in bfloat16 with weights of float32. On a CPU an adapter does without, as its frozen
     base is bfloat16 already.

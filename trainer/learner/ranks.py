@@ -43,8 +43,8 @@ class RankEnd(BaseModel):
     message: str = ""
 
 
-def run_ranks(job: str, home: Path, stage: str, sft_round: int, count: int) -> bool:
-    """Train a stage, of SFT one round, in `count` processes. Returns False when they were stopped on request.
+def run_ranks(job: str, home: Path, stage: str, part: int, count: int) -> bool:
+    """Train a part of a stage in `count` processes. Returns False when they were stopped on request.
 
     Raises TrainingFailed or SpendCapReached with what ended them.
     """
@@ -67,7 +67,7 @@ def run_ranks(job: str, home: Path, stage: str, sft_round: int, count: int) -> b
             logs_specs=DefaultLogsSpecs(log_dir=folder),
         )
         parent = ("--home", str(home), "--parent", str(os.getpid()))
-        command = ("-m", "trainer", "rank", job, stage, "--round", str(sft_round), "--ends", folder, *parent)
+        command = ("-m", "trainer", "rank", job, stage, "--round", str(part), "--ends", folder, *parent)
         log.info("%s in %d processes", stage, count)
         try:
             # In a thread, or the agent would take SIGTERM, which asks this job for a checkpoint, as its own end.

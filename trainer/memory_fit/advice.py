@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,7 +21,7 @@ class Suggestion:
 def suggest_edits(recipe: Recipe, machine: Machine, need: int) -> list[Suggestion]:
     """Suggest edits, the one that frees most first, each measured alone; and a set of them where none is enough."""
     options = []
-    for change in EDITS:
+    for change in list_edits(recipe):
         if (edit := change(recipe)) is None:
             continue
         text, edited = edit
@@ -46,7 +45,7 @@ def _combine_edits(recipe: Recipe, machine: Machine) -> Suggestion:
     need = sum(part.bytes for part in find_largest_stage(recipe, machine)[1])
     texts: dict[Callable[[Recipe], Edit], str] = {}
     while need > machine.free:
-        tried = [(change, edit) for change in EDITS if (edit := change(recipe)) is not None]
+        tried = [(change, edit) for change in list_edits(recipe) if (edit := change(recipe)) is not None]
         needs = [sum(part.bytes for part in find_largest_stage(edit[1], machine)[1]) for _, edit in tried]
         if not needs or min(needs) >= need:
             smallest = f"at least {format_bytes(need)} are needed"
@@ -61,46 +60,6 @@ def _combine_edits(recipe: Recipe, machine: Machine) -> Suggestion:
 Edit = tuple[str, Recipe] | None
 
 
-def _halve_sft(recipe: Recipe) -> Edit:
-    if (sft := recipe.sft) is None or sft.batch == recipe.processes:
-        return None
-    half = sft.batch // recipe.processes // 2 * recipe.processes
-    accumulation = min(4096, math.ceil(sft.accumulation * sft.batch / half))
-    edited = sft.model_copy(update={"batch": half, "accumulation": accumulation})
-    return f"sft.batch: {half} with sft.accumulation: {accumulation}", recipe.model_copy(update={"sft": edited})
-
-
-def _halve_grpo(recipe: Recipe) -> Edit:
-    if (grpo := recipe.grpo) is None or grpo.micro_batch == recipe.processes:
-        return None
-    episodes, least = grpo.rollouts.prompts * grpo.rollouts.group, recipe.processes
-    sizes = range(grpo.micro_batch // least // 2 * least, 0, -least)
-    half = next(size for size in sizes if episodes % size == 0)
-    edited = grpo.model_copy(update={"micro_batch": half})
-    return f"grpo.micro_batch: {half}", recipe.model_copy(update={"grpo": edited})
-
-
-def _halve_concurrency(recipe: Recipe) -> Edit:
-    grpo = recipe.grpo
-    if grpo is None or grpo.rollouts.backend != "transformers":
-        return None
-    rows = min(grpo.rollouts.concurrency, grpo.rollouts.prompts * grpo.rollouts.group) // 2
-    return _edit_rollouts(recipe, "concurrency", rows, f"grpo.rollouts.concurrency: {rows}") if rows else None
-
-
-def _halve_vllm(recipe: Recipe) -> Edit:
-    if recipe.grpo is None or recipe.grpo.rollouts.backend == "transformers":
-        return None
-    share = recipe.grpo.rollouts.vllm_memory / 2
-    return _edit_rollouts(recipe, "vllm_memory", share, f"grpo.rollouts.vllm_memory: {share:g}")
-
-
-def _edit_rollouts(recipe: Recipe, key: str, value: float, text: str) -> Edit:
-    assert recipe.grpo is not None
-    rollouts = recipe.grpo.rollouts.model_copy(update={key: value})
-    return text, recipe.model_copy(update={"grpo": recipe.grpo.model_copy(update={"rollouts": rollouts})})
-
-
 def _edit_model(key: str, before: object, after: object, text: str) -> Callable[[Recipe], Edit]:
     def change(recipe: Recipe) -> Edit:
         if getattr(recipe.model, key) != before:
@@ -110,13 +69,14 @@ def _edit_model(key: str, before: object, after: object, text: str) -> Callable[
     return change
 
 
-EDITS: tuple[Callable[[Recipe], Edit], ...] = (  # also what a job that ran out of memory suggests
-    _halve_sft,
-    _halve_grpo,
-    _halve_concurrency,
+MODEL_EDITS: tuple[Callable[[Recipe], Edit], ...] = (
     _edit_model("checkpointing", False, True, "model.checkpointing: true"),
     _edit_model("precision", "float32", "bfloat16", "model.precision: bfloat16"),
     _edit_model("precision", "auto", "bfloat16", "model.precision: bfloat16"),
     _edit_model("lora", None, LoraSettings(), "model.lora: {} (an adapter instead of every weight)"),
-    _halve_vllm,
 )
+
+
+def list_edits(recipe: Recipe) -> list[Callable[[Recipe], Edit]]:
+    """The edits that free memory: those of its methods, then the model's. A job that ran out of it names them, too."""
+    return [*(edit for stage in recipe.training_stages for edit in stage.method.memory_edits), *MODEL_EDITS]

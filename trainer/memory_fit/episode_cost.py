@@ -19,15 +19,11 @@ TOKENS_IN, TOKENS_OUT = 500, 200  # assumed of one call, for prices by token
 def count_episodes(recipe: Recipe) -> dict[str, int]:
     """Count episodes by purpose, without redraws. An evaluation without a list measures the start and every stage."""
     counts: dict[str, int] = {}
-    if (sft := recipe.sft) is not None:
-        counts["demonstrations"] = recipe.tasks.count * sft.demonstrations.samples * sft.demonstrations.rounds
-    if (grpo := recipe.grpo) is not None:
-        batches = math.ceil(grpo.all_steps / grpo.loss.iterations)
-        counts["rollouts"] = batches * grpo.rollouts.prompts * grpo.rollouts.group
     checks = 0
-    for stage, steps in ((recipe.sft, recipe.sft and recipe.sft.steps), (grpo, grpo and grpo.all_steps)):
-        if stage is not None and steps:
-            checks += math.ceil(steps / stage.saving.every) * stage.saving.check_tasks
+    for stage in recipe.training_stages:
+        counts |= stage.method.count_episodes(stage.settings, recipe)
+        saving = stage.settings.saving
+        checks += math.ceil(stage.steps / saving.every) * saving.check_tasks
     if checks:
         counts["checks"] = checks
     if (evaluate := recipe.evaluate) is not None:
@@ -50,10 +46,7 @@ def estimate_cost(recipe: Recipe, pool: Pool | None, episodes: int) -> tuple[flo
         f"cost: {steps:.1f} steps per episode ({source}), every worker called equally often, "
         f"{TOKENS_IN} tokens in and {TOKENS_OUT} out per call"
     ]
-    if recipe.grpo is not None and recipe.grpo.rollouts.mixed_only and recipe.grpo.rollouts.redraws:
-        notes.append(f"rollouts may be up to {1 + recipe.grpo.rollouts.redraws:g} times as many with redraws")
-    if recipe.sft is not None and recipe.sft.demonstrations.teacher.startswith("model:"):
-        notes.append("the teacher's own tokens are not counted")
+    notes += (note for stage in recipe.training_stages for note in stage.method.list_cost_notes(stage.settings))
     return cost, notes
 
 

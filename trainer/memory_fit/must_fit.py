@@ -11,8 +11,6 @@ from trainer.memory_fit.model_sizes import ModelSizes, measure_model
 from trainer.memory_fit.stages import Machine, detect_machine, find_largest_stage, format_bytes
 from trainer.recipe import Recipe
 
-VLLM_PROFILE = 1.1  # of weights and cache: what vLLM's trial run takes beside them; assumed, not measured
-BFLOAT16 = 2  # bytes
 log = logging.getLogger(__name__)
 
 
@@ -30,7 +28,8 @@ def check_it_fits(recipe: Recipe, machine: Machine | None = None) -> None:
         return
     need = _count_need(recipe, sizes, machine)
     if need <= machine.free:
-        _check_share_of_vllm(recipe, sizes, machine)
+        for stage in recipe.training_stages:
+            stage.method.check_memory(stage.settings, sizes, machine)
         return
     what = f"its weights, gradients and optimizer alone need {format_bytes(need)}"
     if need <= machine.total:
@@ -55,28 +54,3 @@ def _count_need(recipe: Recipe, sizes: ModelSizes, machine: Machine) -> int:
     if recipe.sharding == "none":
         return held if machine.gpu else held * recipe.processes
     return held // recipe.processes if machine.gpu else max(held, whole * recipe.processes)  # each reads all of it
-
-
-def _check_share_of_vllm(recipe: Recipe, sizes: ModelSizes, machine: Machine) -> None:
-    """Raise TrainingFailed when vLLM's share of the GPU does not hold the weights and the cache of one episode."""
-    if recipe.grpo is None or not machine.gpu:
-        return
-    rollouts = recipe.grpo.rollouts
-    if rollouts.backend == "transformers" or rollouts.vllm_url:
-        return
-    cache = rollouts.max_length * sizes.kv_token * BFLOAT16 / sizes.width
-    least = VLLM_PROFILE * (BFLOAT16 * sizes.parameters + cache)
-    share = least / machine.total
-    if rollouts.vllm_memory >= share:
-        return
-    advice = (
-        f"set it to {share + 0.05:.2f} or more, or lower rollouts.max_length"
-        if share < 0.9
-        else "choose a smaller base model"
-    )
-    given = format_bytes(round(rollouts.vllm_memory * machine.total))
-    raise TrainingFailed(
-        "vllm_memory",
-        f"grpo.rollouts.vllm_memory: {rollouts.vllm_memory:g} gives vLLM {given} of {machine.name}; "
-        f"the weights and the cache of one episode need {format_bytes(round(least))}: {advice}",
-    )

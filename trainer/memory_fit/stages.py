@@ -1,7 +1,7 @@
 """Estimates the RAM or GPU memory of each stage of a recipe, item by item, at its peak.
 
 model_sizes.py measures the model from its config alone. The rest are formulas, each with its source beside it.
-Lengths are taken at their limit (sft.max_length, rollouts.max_length). All sizes are bytes.
+What a method adds is in its row (trainer/methods). Lengths are taken at their limit. All sizes are bytes.
 """
 
 from __future__ import annotations
@@ -12,21 +12,17 @@ from pydantic import BaseModel, ConfigDict
 
 from trainer.memory_fit.model_sizes import FLOAT32, ModelSizes, measure_model
 from trainer.recipe import Recipe
-from trainer.recipe_sections import GrpoSettings, RolloutSettings, SftSettings
 
 GB = 1_000_000_000
 HEAD_ROWS, HEAD_COLUMNS = 4096, 32_768  # TRL's tile of logits: kernels/chunked_logprob.py, trainer/utils.py
 CPU_TILES = 7.25  # float32 copies of it without Triton: y, z, log_p, p, grad, two temporary, a mask (_backward_tile)
 SMALL_VOCABULARY = 65_536  # up to this size a CPU computes whole logits (cpu_trainers.py)
-PASS_TOKENS = 2_048  # and GRPO those of so many tokens at once
-SFT_LOGITS = 4  # float32 copies of them then: the logits, their softmax, two temporary
-GRPO_LOGITS = 3  # log-probabilities, their gradient, one temporary
+PASS_TOKENS = 2_048  # and scores sampled episodes of so many tokens at once
 CUDA_RUNTIME = 700_000_000  # context, cuBLAS workspaces, allocator's rounding: assumed, not measured
 CPU_RUNTIME = 950_000_000  # a process that has trained a step with torch, transformers, TRL and PEFT: 900 MiB measured
 # On a CPU freed memory is kept (language_models/freed_memory.py). A block that fits no hole in it takes more: a share
 # of what a step allocates and frees, measured by bench/memory.py.
 HOLES = 0.15
-VLLM_CPU_CACHE = 2 * 1024**3  # VLLM_CPU_KVCACHE_SPACE of trainer/learner/vllm_server.py
 SHARED_OUT = ("weights", "adapter", "optimizer", "gradients")  # of what a process allocates, by FSDP2
 EVALUATED_ROWS = 16  # pool_registry.language_models.batched_model.MAX_BATCH
 
@@ -67,29 +63,13 @@ def find_largest_stage(recipe: Recipe, machine: Machine) -> tuple[str, list[Allo
     """Estimate every stage in one of the recipe's processes; return the name and the allocations of the one that needs
     most."""
     sizes = measure_model(recipe.model, machine.gpu)
-    recomputes = recipe.model.checkpointing
     stages = {}
-    if recipe.sft is not None:
-        stages["sft"] = _allocate_sft(recipe.sft, recipe.processes, sizes, machine, recomputes)
-        if recipe.sharding == "full":
-            stages["sft"] = _share_out(stages["sft"], recipe.processes, sizes)
-    if recipe.grpo is not None:
-        # The adapter that GRPO starts from is new, unless SFT or a checkpoint comes before.
-        continues = recipe.sft is not None or bool(recipe.model.start)
-        stages["grpo"] = _allocate_grpo(recipe.grpo, recipe.processes, sizes, machine, recomputes, continues)
+    for stage in recipe.training_stages:
+        parts = stage.method.allocate(stage.settings, recipe, sizes, machine)
+        stages[stage.name] = _share_out(parts, recipe.processes, sizes) if recipe.sharding == "full" else parts
     if not stages:
         stages["evaluate"] = _allocate_evaluation(sizes, machine)
     return max(stages.items(), key=lambda stage: sum(part.bytes for part in stage[1]))
-
-
-def _allocate_sft(
-    settings: SftSettings, processes: int, sizes: ModelSizes, machine: Machine, recomputes: bool
-) -> list[Allocation]:
-    rows = settings.batch // processes
-    tokens = rows * settings.max_length
-    head = _head_bytes(sizes, machine, tokens, tokens, SFT_LOGITS)
-    step = _allocate_training_step(sizes, rows, settings.max_length, settings.accumulation, head, recomputes)
-    return [*_allocate_model(sizes), *step, *_allocate_holes(step, machine), _allocate_runtime(machine)]
 
 
 def _share_out(parts: list[Allocation], processes: int, sizes: ModelSizes) -> list[Allocation]:
@@ -105,46 +85,21 @@ def _share_out(parts: list[Allocation], processes: int, sizes: ModelSizes) -> li
     return [*shared, Allocation(name="gathered layers", bytes=gathered, note="one computes, the next one arrives")]
 
 
-def _allocate_grpo(
-    settings: GrpoSettings, processes: int, sizes: ModelSizes, machine: Machine, recomputes: bool, continues: bool
-) -> list[Allocation]:
-    """Allocate the larger of sampling and the training step, which take turns."""
-    rollouts = settings.rollouts
-    rows = settings.micro_batch // processes
-    tokens = rows * rollouts.max_length
-    passes = rollouts.prompts * rollouts.group // settings.micro_batch
-    head = _head_bytes(sizes, machine, tokens, min(tokens, PASS_TOKENS), GRPO_LOGITS)
-    step = _allocate_training_step(sizes, rows, rollouts.max_length, passes, head, recomputes)
-    server, sampling = _allocate_rollouts(rollouts, sizes, machine)
-    if sum(part.bytes for part in step) >= sum(part.bytes for part in sampling):
-        sampling = [_absorb(part, "given back before the step") for part in sampling]
-    else:
-        step = [_absorb(part, "fits into what sampling needs") for part in step]
-    reference = _allocate_reference_model(settings.loss.beta, sizes, continues)
-    holes = _allocate_holes([*step, *sampling], machine)
-    return [*_allocate_model(sizes), reference, *server, *step, *sampling, *holes, _allocate_runtime(machine)]
-
-
-def _absorb(part: Allocation, why: str) -> Allocation:
-    """Return the item with 0 bytes, and its size and the reason in the note."""
-    return Allocation(name=part.name, bytes=0, note=f"{format_bytes(part.bytes)}, {why}")
-
-
 def _allocate_evaluation(sizes: ModelSizes, machine: Machine) -> list[Allocation]:
     """Estimate the base model and its cache; checkpoints of other models are not considered."""
     cache = EVALUATED_ROWS * 2048 * sizes.kv_token
     return [
         Allocation(name="weights", bytes=sizes.weights, note=f"{sizes.parameters:,} parameters"),
         Allocation(name="KV cache", bytes=cache, note=f"{EVALUATED_ROWS} rows of 2,048 tokens"),
-        _allocate_runtime(machine),
+        allocate_runtime(machine),
     ]
 
 
-def _allocate_model(sizes: ModelSizes) -> list[Allocation]:
+def allocate_model(sizes: ModelSizes) -> list[Allocation]:
     """Allocate what exists all the time: weights, adapter and optimizer.
 
     Weights that learn are float32, and so are AdamW's two moments of each (torch.optim.AdamW: zeros_like): with the
-    gradient 16 bytes a weight. Autocast's bfloat16 copies exist during a pass only (_allocate_training_step).
+    gradient 16 bytes a weight. Autocast's bfloat16 copies exist during a pass only (allocate_training_step).
     """
     base = sizes.parameters - sizes.trainable if sizes.adapter else sizes.parameters
     return [
@@ -158,7 +113,7 @@ def _allocate_model(sizes: ModelSizes) -> list[Allocation]:
     ]
 
 
-def _allocate_training_step(
+def allocate_training_step(
     sizes: ModelSizes, rows: int, length: int, accumulation: int, head: tuple[int, str], recomputes: bool
 ) -> list[Allocation]:
     """Allocate the larger of two moments of a forward and backward pass over `rows` x `length` tokens.
@@ -169,7 +124,7 @@ def _allocate_training_step(
     """
     tokens = rows * length
     # Every layer keeps its activations, and the mask as numbers, until its own backward pass.
-    layer = sizes.layer.bytes_for(tokens) + _mask_bytes(rows, length, sizes.width)
+    layer = sizes.layer.bytes_for(tokens) + mask_bytes(rows, length, sizes.width)
     kept, again, how = sizes.layers * layer, 0, ""
     # Recomputing drops what a layer keeps, but autocast holds the copies of its weights until the forward pass is over.
     inputs = sizes.layers * (tokens * sizes.hidden * sizes.width + round(sizes.layer.fixed))
@@ -177,7 +132,7 @@ def _allocate_training_step(
     if recomputes and inputs + layer < kept:
         # Non-reentrant checkpointing: every layer keeps its input; later one layer at a time is computed again.
         kept, again, how = inputs, layer, ", recomputed"
-    kept += sizes.rest.bytes_for(tokens) + _boolean_mask_bytes(rows, length)
+    kept += sizes.rest.bytes_for(tokens) + boolean_mask_bytes(rows, length)
     head_bytes, head_note = head
     head_gradient = sizes.head * sizes.width if sizes.head_trained else 0
     # The loss comes first and is over when the layers' backward passes begin: the two share the same memory.
@@ -206,7 +161,7 @@ def _allocate_training_step(
     ]
 
 
-def _mask_bytes(rows: int, length: int, width: int) -> int:
+def mask_bytes(rows: int, length: int, width: int) -> int:
     """Compute the bytes of the mask [rows, length, length] that each layer keeps where rows differ in length.
 
     scaled_dot_product_attention turns the boolean mask into numbers in every layer and keeps them for the backward
@@ -215,24 +170,24 @@ def _mask_bytes(rows: int, length: int, width: int) -> int:
     return rows * length * length * width if rows > 1 else 0
 
 
-def _boolean_mask_bytes(rows: int, length: int) -> int:
+def boolean_mask_bytes(rows: int, length: int) -> int:
     """Compute the bytes of the boolean mask, made once for all layers (transformers.masking_utils)."""
     return rows * length * length if rows > 1 else 0
 
 
-def _head_bytes(sizes: ModelSizes, machine: Machine, tokens: int, at_once: int, copies: int) -> tuple[int, str]:
+def head_bytes(sizes: ModelSizes, machine: Machine, tokens: int, at_once: int, copies: int) -> tuple[int, str]:
     """Compute the temporary peak of the loss, if every token is learnt: (bytes, note).
 
     Where a CPU computes whole logits (cpu_trainers.py), it does so for `at_once` tokens, in `copies` float32 copies.
     """
     if machine.gpu or sizes.vocabulary > SMALL_VOCABULARY:
-        return _loss_tile_bytes(sizes, machine, tokens)
+        return loss_tile_bytes(sizes, machine, tokens)
     logits = at_once * sizes.vocabulary * copies * FLOAT32
     hidden = tokens * sizes.hidden * (FLOAT32 + sizes.width)
     return logits + hidden + _head_gradient_bytes(sizes), f"logits of {at_once:,} tokens x {sizes.vocabulary:,}"
 
 
-def _loss_tile_bytes(sizes: ModelSizes, machine: Machine, tokens: int) -> tuple[int, str]:
+def loss_tile_bytes(sizes: ModelSizes, machine: Machine, tokens: int) -> tuple[int, str]:
     """Compute the temporary peak of TRL's loss: (bytes, note).
 
     TRL 1.16 never has all logits: it computes them tile by tile, once forward and once backward
@@ -257,52 +212,7 @@ def _head_gradient_bytes(sizes: ModelSizes) -> int:
     return sizes.head * FLOAT32 + (sizes.head * sizes.width if sizes.width != FLOAT32 else 0)
 
 
-def _allocate_reference_model(beta: float, sizes: ModelSizes, continues: bool) -> Allocation:
-    """Allocate TRL's reference model for the KL term: the whole start, or without one a copy of its adapter.
-
-    A new adapter changes nothing, so the base alone is its reference; `continues`: the adapter was trained before.
-    """
-    if beta == 0:
-        return Allocation(name="reference model", bytes=0, note="no KL term (loss.beta is 0)")
-    if not sizes.adapter:
-        return Allocation(name="reference model", bytes=sizes.weights, note="the start, whole")
-    copied = sizes.adapter if continues else 0
-    return Allocation(name="reference model", bytes=copied, note="the base without its adapter, or with the first one")
-
-
-def _allocate_rollouts(
-    settings: RolloutSettings, sizes: ModelSizes, machine: Machine
-) -> tuple[list[Allocation], list[Allocation]]:
-    """Allocate what exists all the time (a vLLM server) and what exists only while episodes are sampled."""
-    if settings.backend in ("vllm", "vllm-async") and settings.vllm_url:
-        return [Allocation(name="vLLM", bytes=0, note=f"runs elsewhere: {settings.vllm_url}")], []
-    if settings.backend == "vllm" and not machine.gpu:
-        held = sizes.weights + VLLM_CPU_CACHE + CPU_RUNTIME
-        return [
-            Allocation(name="vLLM", bytes=held, note="a server of its own: weights, 2 GiB of cache, its runtime")
-        ], []
-    if settings.backend != "transformers":
-        share = round(settings.vllm_memory * machine.total)
-        note = f"{settings.vllm_memory:.0%} of {format_bytes(machine.total)}"
-        part = Allocation(name="vLLM", bytes=share, note=note)
-        return ([part], []) if settings.backend == "vllm" else ([], [part])  # in this process it sleeps during the step
-    rows = min(settings.concurrency, settings.prompts * settings.group)
-    tokens = rows * settings.max_length
-    # A layer's cache is copied when it grows (kv_cache.py, DynamicCache): once more for one layer.
-    cache = tokens * sizes.kv_token * (sizes.layers + 1) // sizes.layers
-    # Reading the prompts: one layer's forward pass and its mask; then float32 logits of the last token, scaled,
-    # softmaxed, and for top_p sorted with their indices (8 bytes each).
-    reading = sizes.forward.bytes_for(tokens) + _mask_bytes(rows, settings.max_length, sizes.width)
-    reading += _boolean_mask_bytes(rows, settings.max_length)
-    drawing = rows * sizes.vocabulary * (3 * FLOAT32 + (2 * FLOAT32 + 8 if settings.top_p < 1 else 0))
-    what = f"{rows} rows of {settings.max_length:,} tokens"
-    return [], [
-        Allocation(name="KV cache", bytes=cache, note=what),
-        Allocation(name="reading prompts", bytes=max(reading, drawing), note=f"one layer over {what}"),
-    ]
-
-
-def _allocate_holes(parts: list[Allocation], machine: Machine) -> list[Allocation]:
+def allocate_holes(parts: list[Allocation], machine: Machine) -> list[Allocation]:
     """Allocate what lies free between blocks on a CPU."""
     if machine.gpu:
         return []
@@ -310,7 +220,7 @@ def _allocate_holes(parts: list[Allocation], machine: Machine) -> list[Allocatio
     return [Allocation(name="holes", bytes=round(HOLES * changing), note="freed memory that no new block fits into")]
 
 
-def _allocate_runtime(machine: Machine) -> Allocation:
+def allocate_runtime(machine: Machine) -> Allocation:
     if machine.gpu:
         return Allocation(
             name="runtime", bytes=CUDA_RUNTIME, note="CUDA, its libraries and what the allocator rounds up"

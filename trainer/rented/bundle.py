@@ -77,8 +77,8 @@ def list_carried(packages: Sequence[str]) -> tuple[str, ...]:
 
 
 def list_requirements(recipe: Recipe, carried: Sequence[str] = ()) -> list[str]:
-    """What Podium and the packages that go along need, at the versions that run here; vLLM where the recipe generates
-    with it."""
+    """What Podium and the packages that go along need, at the versions that run here; and what its methods need beside
+    them."""
     try:
         listed = requires(PROJECT) or []
     except PackageNotFoundError as error:
@@ -88,8 +88,8 @@ def list_requirements(recipe: Recipe, carried: Sequence[str] = ()) -> list[str]:
     needed = [line for name in carried for line in requires(name) or () if _read_name(line) != PROJECT]
     pins = [pin_version(_read_name(line)) for line in [*listed, *needed] if "extra ==" not in line]
     pins += list_pins(STARTER_PACKAGE)
-    if recipe.grpo is not None and recipe.grpo.rollouts.backend != "transformers":
-        pins += [line.partition(";")[0].strip() for line in listed if line.startswith("vllm")]
+    extras = {name for stage in recipe.training_stages for name in stage.method.list_extras(stage.settings)}
+    pins += [line.partition(";")[0].strip() for line in listed if _read_name(line) in extras]
     return sorted(dict.fromkeys(pins), key=str.lower)
 
 

@@ -151,19 +151,12 @@ def _find_problems(recipe: Recipe, portable: Travellers) -> Iterator[tuple[str, 
         )
     if any(part.startswith("file:") for source in recipe.list_sources() for part in source.split(",")):
         yield "tasks.source", "a file of tasks does not travel: add its tasks to the pool's own (practice:POOL)"
-    if recipe.sft is not None and recipe.sft.demonstrations.file:
-        yield "sft.demonstrations.file", "a file of demonstrations does not travel: leave it empty"
     measured = (*recipe.evaluate.orchestrators, recipe.evaluate.reference) if recipe.evaluate else ()
     for name in measured:
         if "@" in name or "/" in name:
             yield "evaluate.orchestrators", f"{name} is of this machine and does not travel: compare the jobs here"
-    if recipe.sft is not None and "@" in recipe.sft.demonstrations.teacher:
-        yield "sft.demonstrations.teacher", "a checkpoint of this machine does not travel: choose another teacher"
-    for index, reward in enumerate(recipe.grpo.rewards if recipe.grpo else ()):
-        if ":" in reward.term:
-            yield f"grpo.rewards.{index}.term", f"{reward.term} is a file of this machine: put it into a package"
-    if recipe.grpo is not None and recipe.grpo.rollouts.vllm_url:
-        yield "grpo.rollouts.vllm_url", "a server of this network is not reached from there: leave it empty"
+    for stage in recipe.training_stages:
+        yield from stage.method.find_travel_problems(stage.settings)
     yield from _find_missing_workers(recipe, portable.pool)
 
 
@@ -172,7 +165,7 @@ def _find_missing_workers(recipe: Recipe, pool: Pool) -> Iterator[tuple[str, str
     if not pool.workers:
         yield "pool", f"no worker of {recipe.pool} can be reached from there"
         return
-    if not (recipe.sft or recipe.grpo) or not _are_tasks_here(recipe):
+    if not recipe.trains or not _are_tasks_here(recipe):
         return
     try:
         load_training_tasks(recipe, pool)

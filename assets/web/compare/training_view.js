@@ -95,7 +95,7 @@ export class TrainingView {
   async trainings() {
     try {
       const reply = await getDocument("/api/jobs");
-      return reply.jobs.filter((job) => /sft|grpo/.test(job.kind));
+      return reply.jobs.filter((job) => job.kind !== "evaluate");
     } catch {
       this.about.textContent = "The studio does not answer. Is it still running?";
       return null;

@@ -194,7 +194,7 @@ function asNumber(text) {
 }
 
 /** @type {Record<string, string>} */
-const SPELLED = { url: "URL", api: "API", sql: "SQL", id: "ID", sft: "SFT", grpo: "GRPO", lora: "LoRA", vllm: "vLLM" };
+const SPELLED = { url: "URL", api: "API", sql: "SQL", id: "ID", lora: "LoRA", vllm: "vLLM" };
 
 /**
  * "base_url" -> "Base URL", "timeout_s" -> "Timeout (seconds)"

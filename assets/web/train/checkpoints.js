@@ -4,7 +4,7 @@ import { button } from "../lib/controls.js";
 import { count, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { needs } from "../lib/rights.js";
-import { DOING, bytes, moment, runLink, share } from "./formats.js";
+import { bytes, labelStage, moment, runLink, share } from "./formats.js";
 
 /**
  * What a job has kept, and how it did on tasks that no training has seen.
@@ -60,7 +60,7 @@ function checkpointTable(checkpoints, manage) {
 
 /** @param {import("../types").JobCheckpoint} checkpoint */
 function describeStage({ stage, phase }) {
-  const name = DOING[stage] || stage;
+  const name = labelStage(stage);
   return phase ? `${name}, phase ${phase}` : name;
 }
 

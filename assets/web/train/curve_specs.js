@@ -21,7 +21,7 @@ export const CHARTS = [
     keys: [["rollout/valid_turns", "rollouts"], ["check/valid_turns", "validation"]], share: true,
   },
   {
-    id: "accuracy", group: "outcome", title: "Token accuracy", about: "Share of the demonstrations' tokens it would have written",
+    id: "accuracy", group: "outcome", title: "Token accuracy", about: "Share of the tokens it is to learn that it would have written",
     keys: [["mean_token_accuracy", ""]], share: true,
   },
   { id: "levels", group: "outcome", title: "Success by task level", about: "As the curriculum sees it", prefix: "level/", share: true },

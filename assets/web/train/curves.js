@@ -7,7 +7,7 @@ import { CHARTS, GROUPS, keysOf } from "./curve_specs.js";
 import { el } from "../lib/dom.js";
 
 const DRAWER = "/podium/web/vendor/uplot/uPlot.iife.min.js";
-const STAGES = [["grpo", "GRPO"], ["sft", "SFT"], ["all", "All steps"]];
+const ALL = "all"; // instead of a stage's name
 
 let drawer = null;
 
@@ -52,7 +52,7 @@ export class Curves {
     this.stage = null;
   }
 
-  /** Where the job is and what it has kept: marks, and the border between SFT and GRPO. */
+  /** Where the job is and what it has kept: marks, and the borders between stages. */
   about(job) {
     this.job = job;
     const marks = JSON.stringify(job.checkpoints.map((checkpoint) => [checkpoint.step, checkpoint.best]));
@@ -64,7 +64,7 @@ export class Curves {
     const before = `${this.stage} ${this.phasesKey}`;
     this.phasesKey = job.phases.map(({ border, name }) => `${name}@${border}`).join();
     this.drawBar();
-    if (`${this.stage} ${this.phasesKey}` !== before) this.draw(); // only now is it known where GRPO and phases begin
+    if (`${this.stage} ${this.phasesKey}` !== before) this.draw(); // only now is it known where stages and phases begin
   }
 
   whole(document) {
@@ -78,18 +78,16 @@ export class Curves {
   }
 
   drawBar() {
-    const border = this.job?.sft_steps;
-    const has =
-      { sft: this.columns.steps.some((step) => step <= border && step > 0), grpo: this.columns.steps.some((step) => step > border) };
-    const both = border > 0 && has.sft && has.grpo;
-    this.stage = both ? this.stage || "grpo" : null;
-    const key = `${this.stage} ${has.grpo} ${this.marks.length > 0} ${this.phasesKey}`;
+    const begun = this.begunStages();
+    this.stage = begun.length > 1 ? this.stage || begun.at(-1).name : null;
+    const rollouts = begun.some((stage) => stage.rollouts);
+    const key = `${this.stage} ${begun.map(({ name }) => name)} ${this.marks.length > 0} ${this.phasesKey}`;
     if (key === this.drawnBar) return;
     this.drawnBar = key;
     this.bar.replaceChildren();
-    if (both) {
+    if (this.stage) {
       const chips = el("div.page-chips", { role: "group", "aria-label": "Stage" });
-      for (const [name, label] of STAGES) {
+      for (const { name, label } of [...begun.toReversed(), { name: ALL, label: "All steps" }]) {
         const chip = el("button.page-chip", { type: "button", "aria-pressed": String(this.stage === name) }, label);
         chip.addEventListener("click", () => {
           this.stage = name;
@@ -100,32 +98,58 @@ export class Curves {
       }
       this.bar.append(chips);
     }
-    if (this.marks.length || has.grpo) {
+    if (this.marks.length || rollouts) {
       const key = el(
         "span.train-curves-key", {}, el("i.train-curves-mark"), "checkpoint", el("i.train-curves-mark.train-curves-best"),
         "best on validation",
       );
-      if (has.grpo) key.append(el("span", {}, "· click a step to see its episodes"));
+      if (rollouts) key.append(el("span", {}, "· click a step to see its episodes"));
       this.bar.append(key);
     }
-    if (has.grpo && this.stage !== "sft" && this.job?.phases.length) {
-      const names = this.job.phases.map(({ name }, place) => el("span.train-curves-phase", {}, el("b", {}, String(place + 1)), name));
+    const phases = this.shownPhases();
+    if (phases.length) {
+      const names = phases.map(({ name, sign }) => el("span.train-curves-phase", {}, el("b", {}, sign), name));
       this.bar.append(el("span.train-curves-key", {}, "Phases begin:", ...names));
     }
   }
 
+  /** The stages of which there are steps. */
+  begunStages() {
+    const last = Math.max(0, ...this.columns.steps);
+    return (this.job?.trained || []).filter(({ before }) => last > before);
+  }
+
+  /** The first and the last step that are shown. */
+  range() {
+    const stage = this.job?.trained.find(({ name }) => name === this.stage);
+    const ends = stage && stage !== this.job.trained.at(-1); // the last one may go on beyond what was planned
+    return stage ? [stage.before + 1, ends ? stage.before + stage.steps : Infinity] : [1, Infinity];
+  }
+
+  /** The phases that begin among the shown steps, with their signs on the curves. */
+  shownPhases() {
+    const [first, last] = this.range();
+    const phases = (this.job?.phases || []).map((phase, place) => ({ ...phase, sign: String(place + 1) }));
+    return this.begunStages().length ? phases.filter(({ border }) => border >= first && border < last) : [];
+  }
+
   /** Where the shown steps change their kind: the last step before, what begins, and its sign on the curves. */
   borders() {
-    const sft = this.job?.sft_steps || 0;
-    const phases = this.stage === "sft" ? [] : (this.job?.phases || []).map((phase, place) => ({ ...phase, sign: String(place + 1) }));
-    return sft && this.stage === "all" ? [{ border: sft, name: "GRPO", sign: "GRPO" }, ...phases] : phases;
+    const later = this.stage === ALL ? this.begunStages().slice(1) : [];
+    return [...later.map(({ before, label }) => ({ border: before, name: label, sign: label })), ...this.shownPhases()];
   }
 
   /** The places of the shown steps, in order. */
   visibleSteps() {
-    const border = this.job?.sft_steps || 0;
-    const keep = (step) => step > 0 && (this.stage === "sft" ? step <= border : this.stage === "grpo" ? step > border : true);
-    return this.columns.steps.map((step, place) => [step, place]).filter(([step]) => keep(step)).sort((a, b) => a[0] - b[0]);
+    const [first, last] = this.range();
+    const places = this.columns.steps.map((step, place) => [step, place]);
+    return places.filter(([step]) => step >= first && step <= last).sort((a, b) => a[0] - b[0]);
+  }
+
+  /** The charts that the job's methods bring, then those of every training. */
+  specs() {
+    const own = (this.job?.trained || []).flatMap(({ charts }) => charts);
+    return [...own.map((chart) => ({ ...chart, keys: chart.lines, group: "outcome" })), ...CHARTS];
   }
 
   async draw() {
@@ -136,7 +160,7 @@ export class Curves {
     this.empty.hidden = places.length > 0;
     const steps = places.map(([step]) => step);
     let before = null;
-    for (const chart of CHARTS) {
+    for (const chart of this.specs()) {
       const lines = keysOf(chart, this.columns.series)
         .map(([key, label]) => ({ key, label, values: places.map(([, place]) => this.columns.series[key][place]) }))
         .filter((line) => line.values.some((value) => value !== null));

@@ -1,7 +1,19 @@
 // Names, sizes and times as every part of the Train page writes them.
 
-export const STAGES = { sft: "SFT", grpo: "GRPO", evaluate: "Evaluate" }; // of a recipe
-export const DOING = { demonstrations: "Collecting demonstrations", sft: "SFT", grpo: "GRPO", evaluate: "Evaluation" }; // of a job
+// What a job can be at; those of methods come with the recipe's schema.
+const LABELS = new Map([["demonstrations", "Collecting demonstrations"], ["evaluate", "Evaluation"]]);
+
+/** The stages of a recipe's methods, in their order: [name, rule]. Their labels are known from then on. */
+export function listMethods(schema) {
+  const methods = Object.entries(schema.properties).filter(([, rule]) => rule.method);
+  for (const [name, rule] of methods) LABELS.set(name, rule.method);
+  return methods;
+}
+
+/** What people call a stage; "" for none. */
+export function labelStage(name) {
+  return name ? LABELS.get(name) || name.toUpperCase() : "";
+}
 
 /** The address that runs a checkpoint. */
 export function runLink(name) {

@@ -3,7 +3,7 @@
 import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { needs } from "../lib/rights.js";
-import { DOING, about, bytes, moment, runLink, sentence } from "./formats.js";
+import { about, bytes, labelStage, moment, runLink, sentence } from "./formats.js";
 import { describePlace, isRented } from "./places.js";
 
 const PACES = { demonstrations: "A demonstration", evaluate: "An episode" };
@@ -112,7 +112,7 @@ export class JobHead {
     const facts = [[state.ended_at ? "Ran on" : "Runs on", describePlace(state), "where"]];
     facts.push([state.ended_at ? "Ran for" : "Running for", place.elapsed_s === null ? "–" : about(place.elapsed_s), "elapsed"]);
     if (state.state === "running") facts.push([
-      `${DOING[place.stage] || "Stage"} ends in`, place.eta_s === null ? "not known yet" : `about ${about(place.eta_s)}`, "eta",
+      `${labelStage(place.stage) || "Stage"} ends in`, place.eta_s === null ? "not known yet" : `about ${about(place.eta_s)}`, "eta",
     ]);
     if (place.step_s) facts.push([`${PACES[place.stage] || "A step"} takes`, seconds(place.step_s), "pace"]);
     const last = now("check/correct") ?? now("rollout/correct");
@@ -132,20 +132,20 @@ export class JobHead {
 function progress() {
   const line = el("div.train-job-stage");
   const fill = el("i");
-  const border = el("u");
+  const borders = el("span");
   const bar = el(
     "div.train-job-bar", { role: "progressbar", "aria-valuemin": "0", "aria-valuemax": "100", "aria-label": "Training steps" }, fill,
-    border,
+    borders,
   );
   const root = el("div.train-job-progress", {}, line, bar);
   return {
     root,
-    set({ place, state, stages, sft_steps: sft }) {
+    set({ place, state, stages, trained }) {
       const percent = Math.round(place.share * 100);
-      const where = DOING[place.stage] || (state === "queued" ? "Not started" : "");
+      const where = labelStage(place.stage) || (state === "queued" ? "Not started" : "");
       const many = place.total ? `${count(place.done)} of ${count(place.total)}` : "";
-      const next = stages.slice(stages.indexOf(place.stage === "demonstrations" ? "sft" : place.stage) + 1);
-      const then = ["running", "stopping"].includes(state) && next.length ? `then ${next.map((stage) => DOING[stage]).join(", ")}` : "";
+      const next = stages.slice(stages.indexOf(place.stage === "demonstrations" ? stages[0] : place.stage) + 1);
+      const then = ["running", "stopping"].includes(state) && next.length ? `then ${next.map(labelStage).join(", ")}` : "";
       line.replaceChildren(
         el("b", {}, [where, state === "done" ? "" : many].filter(Boolean).join(" ") || (state === "running" ? "Starting" : STATES[state])), el("span", {}, then),
         el(
@@ -155,7 +155,11 @@ function progress() {
       );
       if (state === "done") line.firstChild.textContent = "Finished";
       fill.style.width = `${percent}%`;
-      border.style.left = sft && place.steps > sft ? `${(sft / place.steps) * 100}%` : "-4px";
+      borders.replaceChildren(...trained.slice(1).map(({ before }) => {
+        const border = el("u");
+        border.style.left = `${(before / place.steps) * 100}%`;
+        return border;
+      }));
       bar.setAttribute("aria-valuenow", String(percent));
     },
   };

@@ -2,7 +2,7 @@
 
 import { button } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
-import { STAGES, about } from "./formats.js";
+import { about, labelStage } from "./formats.js";
 import { HERE, describePlace } from "./places.js";
 
 export class JobList {
@@ -51,7 +51,7 @@ function jobLine(job, shown, work) {
   const line = el("span.train-jobs-line", {}, el("b", { title: job.id }, job.label), el("span.train-pill", { "data-state": job.state }, job.state));
   const passed = (Date.now() - Date.parse(job.ended_at || job.started_at || job.created_at)) / 1000;
   const when = active
-    ? `${STAGES[job.stage] || "starting"}, for ${about(passed)}`
+    ? `${labelStage(job.stage) || "starting"}, for ${about(passed)}`
     : `${job.kind.replaceAll("+", ", ")} · ${passed < 60 ? "just now" : `${about(passed)} ago`}`;
   const place = describePlace(job);
   link.append(line, el("span.train-job-about", {}, place === HERE ? when : `${when} · ${place}`));

@@ -119,7 +119,8 @@ export class JobView {
   }
 
   openRollouts(step) {
-    if (!this.state?.rollouts || step <= this.state.sft_steps) return;
+    const stage = this.state?.trained.findLast(({ before }) => step > before);
+    if (!this.state?.rollouts || (stage && !stage.rollouts)) return;
     this.rollouts.step = step;
     this.select("rollouts");
     this.tabs.row.scrollIntoView({ block: "nearest" });

@@ -56,6 +56,7 @@ class TrainPage {
     this.presets = reply.presets;
     this.preset = reply.preset;
     this.pools = reply.pools;
+    this.schema = reply.schema;
     this.editor.build(reply.schema, reply.pools);
     this.card.build();
     this.take(reply);

@@ -63,7 +63,7 @@ export class RecipeEditor {
   take({ recipe, yaml, teachers }, typedIn) {
     this.recipe = recipe;
     if (typedIn !== "form") this.form.set(recipe);
-    this.form.suggest("sft.demonstrations.teacher", teachers);
+    this.form.suggest("demonstrations.teacher", teachers);
     if (typedIn !== "yaml") this.yaml.value = yaml;
     this.show([]);
   }

@@ -1,14 +1,14 @@
 // The form of a recipe, built from its JSON Schema: a field per key, with the key shown, grouped as in the YAML.
-// Sections that may be absent (sft, grpo, evaluate, model.lora) have a switch. Values go to the server as they
+// Sections that may be absent (those of methods, evaluate, model.lora) have a switch. Values go to the server as they
 // were typed; it answers with problems by key, which are shown at the field they belong to.
 
 import { el, icon } from "../lib/dom.js";
 import { makeField, resolveRule, wordsOf } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
+import { listMethods } from "./formats.js";
 
-const TITLES =
-  { sft: "Supervised fine-tuning", grpo: "Reinforcement learning", evaluate: "Evaluation", pools: "Pools that vary", lora: "LoRA adapter", "": "General" };
-const OPEN = new Set(["", "model", "tasks", "sft", "grpo", "grpo.rewards"]);
+const TITLES = { evaluate: "Evaluation", pools: "Pools that vary", lora: "LoRA adapter", "": "General" };
+const OPEN = ["", "model", "tasks"];
 const ITEMS = { rewards: "a term", phases: "a phase" }; // what one of a list is called
 let ids = 0;
 
@@ -18,7 +18,9 @@ export class RecipeForm {
     this.schema = schema;
     this.pools = pools;
     this.onChange = onChange;
-    this.open = new Set(OPEN);
+    const methods = listMethods(schema);
+    this.titles = { ...TITLES, ...Object.fromEntries(methods.map(([name, rule]) => [name, rule.title])) };
+    this.open = new Set([...OPEN, ...methods.flatMap(([name]) => [name, `${name}.rewards`])]);
     this.expanders = new WeakMap(); // section -> what opens it
     this.readers = new WeakMap(); // row -> what it holds
     this.root = el("div.train-form");
@@ -51,10 +53,10 @@ export class RecipeForm {
     return left;
   }
 
-  /** Offer other values for the field of a key, where it is shown. */
-  suggest(key, choices) {
-    const list = this.inputs.get(key)?.list;
-    if (list) list.replaceChildren(...choices.map((value) => el("option", { value })));
+  /** Offer other values for the fields whose keys end so, where they are shown. */
+  suggest(end, choices) {
+    for (const [key, input] of this.inputs)
+      if (key.endsWith(end) && input.list) input.list.replaceChildren(...choices.map((value) => el("option", { value })));
   }
 
   /** Bring the field of a key into view. */
@@ -124,7 +126,7 @@ export class RecipeForm {
 
   subsection(path, name, rule, given, into) {
     const { box, head, body, set } =
-      this.frame(path, { title: TITLES[name] || wordsOf(name), description: rule.section || rule.description }, into);
+      this.frame(path, { title: this.titles[name] || wordsOf(name), description: rule.section || rule.description }, into);
     const inner = el("div.train-form-inner");
     body.append(inner);
     if (!rule.nullable) return this.section(path, rule, given ?? {}, inner);

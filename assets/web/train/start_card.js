@@ -5,7 +5,7 @@ import { button } from "../lib/controls.js";
 import { ACTIONS } from "../lib/icons.js";
 import { plain } from "../lib/reply.js";
 import { needs } from "../lib/rights.js";
-import { STAGES } from "./formats.js";
+import { labelStage, listMethods } from "./formats.js";
 import { HERE, isCluster, isRented } from "./places.js";
 
 const RENT = "rent"; // an option that stands for those that have not been asked for
@@ -69,11 +69,11 @@ export class StartCard {
   drawAbout() {
     const { recipe } = this.page;
     const stages = el("div.train-stages");
-    for (const stage of ["sft", "grpo", "evaluate"]) {
+    for (const stage of [...listMethods(this.page.schema).map(([name]) => name), "evaluate"]) {
       if (!recipe[stage]) continue;
       const steps = [recipe[stage], ...(recipe[stage].phases || [])].reduce((sum, part) => sum + part.steps, 0);
       const chip =
-        el("span.train-stage", {}, el("b", {}, STAGES[stage]), steps ? `${count(steps)} steps` : `${count(recipe.evaluate.count)} tasks`);
+        el("span.train-stage", {}, el("b", {}, labelStage(stage)), steps ? `${count(steps)} steps` : `${count(recipe.evaluate.count)} tasks`);
       stages.append(chip);
     }
     const facts =

@@ -14,7 +14,7 @@ from orchestrator.graphs.diff import Mark
 from orchestrator.traces.episode_totals import EpisodeTotals
 from studio.episode_documents.schema import EpisodeHead, EpisodeView, StepState, TurnView
 from studio.frame.document import PageDocument
-from studio.pages.train.preflight import LaunchGap
+from trainer.launch_gap import LaunchGap
 from trainer.results.figures import ParetoPoint, Price
 from trainer.results.paired import Direction
 
@@ -302,7 +302,6 @@ class DriftDocument(PageDocument):
     job: str
     state: str
     title: str
-    sft_steps: int
     steps: list[int]
     series: dict[str, list[float | None]]
     workers: dict[str, list[float | None]]

@@ -93,7 +93,6 @@ class DriftReader:
             job=row.id,
             state=row.state,
             title=recipe.title if recipe else "",
-            sft_steps=recipe.sft.steps if recipe and recipe.sft else 0,
             steps=columns.steps,
             series={name: columns.series[key] for name, key in TAKEN.items() if key in columns.series},
             workers={key.removeprefix(WORKER): row for key, row in columns.series.items() if key.startswith(WORKER)},

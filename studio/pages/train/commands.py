@@ -25,6 +25,7 @@ from studio.pages.train.task_commands import TaskCommands
 from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
 from trainer.evaluation.worker_value import REFERENCE_PLANS
+from trainer.methods.table import METHODS
 from trainer.pool_recipe import build_pool_recipe
 from trainer.recipe import Recipe, dump_recipe, list_presets, load_recipe, parse_recipe
 from trainer.recipe_schema import build_recipe_schema
@@ -54,7 +55,7 @@ class TrainCommands(PageCommands):
         """What the page is built from, and the recipe that it shows first."""
         presets = list_preset_documents()
         first = _choose_first(presets)
-        recipe = load_recipe(first) if first else Recipe.model_validate({"sft": {}, "grpo": {}})
+        recipe = load_recipe(first) if first else Recipe.model_validate({next(iter(METHODS)): {}})
         return PageReply(
             fields={
                 "schema": build_recipe_schema(),
@@ -250,7 +251,7 @@ def list_preset_documents() -> list[PresetDocument]:
             recipe = load_recipe(name)
         except InvalidRecipe:
             continue
-        steps = {stage: getattr(recipe, stage).steps for stage in recipe.stages if stage != "evaluate"}
+        steps = {stage.name: stage.steps for stage in recipe.training_stages}
         documents.append(
             PresetDocument(
                 name=name,
@@ -258,7 +259,6 @@ def list_preset_documents() -> list[PresetDocument]:
                 stages=[PresetStage(name=stage, steps=steps.get(stage)) for stage in recipe.stages],
                 base=recipe.model.base,
                 adapter=recipe.model.lora is not None,
-                backend=recipe.grpo.rollouts.backend if recipe.grpo else "",
                 needs=find_missing_package(recipe.list_sources()),
             )
         )

@@ -6,19 +6,18 @@ import itertools
 import json
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pool_registry.actions import JsonValue
 from studio.frame.document import PageDocument
+from trainer.methods.advice import Row, number
 
 MAX_POINTS = 2000
 RECENT = 400  # rows that advice is given on
 NO_CURVE = {"step", "at", "epoch", "num_tokens"}
 COUNTED = ("demonstrations", "evaluate")  # what counts its own progress beside the steps
-
-Row = Mapping[str, JsonValue]
 
 
 class CurveColumns(PageDocument):
@@ -158,10 +157,6 @@ def read_whole_lines(path: Path, offset: int) -> tuple[list[Row], int]:
 
 def whole(value: JsonValue) -> int:
     return int(value) if isinstance(value, int | float) and math.isfinite(value) else 0
-
-
-def number(value: JsonValue) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def round_figure(value: float) -> float | None:

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict
 
 from pydantic import ValidationError
 
@@ -17,15 +18,24 @@ from orchestrator.checkpoints import complete_steps, read_checkpoint, read_job_n
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.policies.labels import label_orchestrator
 from studio.pages.train.advice import advise
-from studio.pages.train.curves import MetricsReader, Row
+from studio.pages.train.curves import MetricsReader
 from studio.pages.train.machine_load import read_machine_load
 from studio.pages.train.progress import compute_job_progress, isoformat, seconds_since
-from studio.pages.train.schema import JobCheckpoint, JobEvaluation, JobLine, JobPhase, JobView, OutcomeSentence
+from studio.pages.train.schema import (
+    JobChart,
+    JobCheckpoint,
+    JobEvaluation,
+    JobLine,
+    JobPhase,
+    JobStage,
+    JobView,
+    OutcomeSentence,
+)
 from trainer.errors import TrainerError
 from trainer.jobs.job_folder import BEST_METRIC, JobFolder, read_lines
 from trainer.jobs.outcome import describe_outcome
 from trainer.jobs.queue import JobRow, JobStore
-from trainer.methods.grpo.phases import list_phases
+from trainer.methods.advice import Row
 from trainer.recipe import Recipe
 
 LOG_CHARS = 20_000
@@ -69,7 +79,7 @@ def build_job_view(row: JobRow, jobs: JobStore, metrics: MetricsReader, now: flo
         checkpoints=list_checkpoints(job_folder, row.id, evaluations),
         evaluations=evaluations,
         stages=list(recipe.stages) if recipe else row.kind.split("+"),
-        sft_steps=recipe.sft.steps if recipe and recipe.sft else 0,
+        trained=list_job_stages(recipe) if recipe else [],
         phases=list_job_phases(recipe) if recipe else [],
         rollouts=job_folder.rollouts.stat().st_size if job_folder.rollouts.exists() else 0,
         resumable=row.state in ("stopped", "failed"),
@@ -99,11 +109,27 @@ def build_outcome(row: JobRow, recipe: Recipe | None, job_folder: JobFolder) -> 
 
 
 def list_job_phases(recipe: Recipe) -> list[JobPhase]:
-    """The phases that follow GRPO's main run."""
-    if recipe.grpo is None:
-        return []
-    before = recipe.sft.steps if recipe.sft else 0
-    return [JobPhase(name=phase.name, border=before + phase.before) for phase in list_phases(recipe)[1:]]
+    """The phases that follow the main runs."""
+    return [
+        JobPhase(name=phase.name, border=stage.before + phase.before)
+        for stage in recipe.training_stages
+        for phase in stage.method.list_phases(stage.settings)
+    ]
+
+
+def list_job_stages(recipe: Recipe) -> list[JobStage]:
+    """The stages that train, as the page draws them."""
+    return [
+        JobStage(
+            name=stage.name,
+            label=stage.method.label,
+            before=stage.before,
+            steps=stage.steps,
+            rollouts=stage.method.has_rollouts,
+            charts=[JobChart(**asdict(chart)) for chart in stage.method.charts],
+        )
+        for stage in recipe.training_stages
+    ]
 
 
 def list_checkpoints(job_folder: JobFolder, job: str, evaluations: Sequence[JobEvaluation]) -> list[JobCheckpoint]:

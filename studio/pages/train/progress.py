@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from statistics import median
 
-from studio.pages.train.curves import COUNTED, MetricsReader, Row, number, whole
+from studio.pages.train.curves import COUNTED, MetricsReader, whole
 from studio.pages.train.schema import JobProgress
 from trainer.jobs.queue import JobRow
-from trainer.recipe import Recipe
+from trainer.methods.advice import Row, number
+from trainer.recipe import EVALUATE, Recipe
 
 
 def compute_job_progress(
@@ -21,13 +22,13 @@ def compute_job_progress(
     step = max(metrics.columns.steps, default=row.step)
     stage = row.stage
     collected, planned = (metrics.progress.get(f"demonstrations/{which}", 0) for which in ("done", "total"))
-    if stage == "sft" and not step and collected < planned:
+    if stage and stage != EVALUATE and not step and collected < planned:
         stage = "demonstrations"
     counted = stage in COUNTED and f"{stage}/total" in metrics.progress
     done, total = (step, row.steps)
     if counted:
         done, total = (int(metrics.progress[f"{stage}/{which}"]) for which in ("done", "total"))
-        step = done if recipe is not None and recipe.stages == ("evaluate",) else step
+        step = done if recipe is not None and recipe.stages == (EVALUATE,) else step
     elif recipe is not None:
         done, total = _in_stage(stage, step, recipe, evaluated)
     rates = [row for row in metrics.recent if row.get("stage") == stage]
@@ -41,18 +42,17 @@ def compute_job_progress(
         steps=row.steps,
         share=_share(row, step),
         step_s=pace,
-        eta_s=pace * left if pace is not None and row.active and (counted or stage != "evaluate") else None,
+        eta_s=pace * left if pace is not None and row.active and (counted or stage != EVALUATE) else None,
         elapsed_s=seconds_since(row.started_at, _until(row, now)) if row.started_at else None,
     )
 
 
 def _in_stage(stage: str, step: int, recipe: Recipe, evaluated: int) -> tuple[int, int]:
-    before = recipe.sft.steps if recipe.sft and stage == "grpo" else 0
-    steps = {"sft": recipe.sft and recipe.sft.steps, "grpo": recipe.grpo and recipe.grpo.all_steps}.get(stage)
-    if stage == "evaluate" and recipe.evaluate:
-        planned = len(recipe.evaluate.orchestrators) or 1 + len(set(recipe.stages) & {"sft", "grpo"})
+    if stage == EVALUATE and recipe.evaluate:
+        planned = len(recipe.evaluate.orchestrators) or 1 + len(recipe.training_stages)
         return evaluated, max(evaluated, planned)
-    return (max(0, step - before), steps) if steps else (step, step)
+    training = next((one for one in recipe.training_stages if one.name == stage), None)
+    return (max(0, step - training.before), training.steps) if training else (step, step)
 
 
 def _share(row: JobRow, step: int) -> float:

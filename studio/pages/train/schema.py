@@ -9,10 +9,10 @@ from pydantic import ConfigDict, Field
 
 from pool_registry.actions import JsonValue
 from studio.frame.document import PageDocument
-from studio.pages.train.advice import Advice
 from studio.pages.train.curves import CurveColumns
-from studio.pages.train.preflight import LaunchGap
 from trainer.jobs.outcome import Verdict
+from trainer.launch_gap import LaunchGap
+from trainer.methods.advice import Advice
 
 
 class JobLine(PageDocument):
@@ -80,10 +80,32 @@ class CellMean(PageDocument):
 
 
 class JobPhase(PageDocument):
-    """A phase of GRPO; `border` is the job's last step before it."""
+    """A phase of a stage; `border` is the job's last step before it."""
 
     name: str
     border: int
+
+
+class JobChart(PageDocument):
+    """A chart of a method's own figures: lines are (key, label); `share`: values between 0 and 1."""
+
+    id: str
+    title: str
+    about: str
+    lines: list[tuple[str, str]]
+    share: bool
+
+
+class JobStage(PageDocument):
+    """A stage that trains: it has `steps` steps, of which the first comes after `before` others of the job. `rollouts`:
+    groups of episodes can be looked at by step."""
+
+    name: str
+    label: str
+    before: int
+    steps: int
+    rollouts: bool
+    charts: list[JobChart]
 
 
 class JobEvaluation(PageDocument):
@@ -145,7 +167,7 @@ class JobView(JobLine):
     checkpoints: list[JobCheckpoint]
     evaluations: list[JobEvaluation]
     stages: list[str]
-    sft_steps: int
+    trained: list[JobStage]
     phases: list[JobPhase]
     rollouts: int
     resumable: bool
@@ -186,7 +208,6 @@ class PresetDocument(PageDocument):
     stages: list[PresetStage]
     base: str
     adapter: bool
-    backend: str
     needs: str = Field(description="The package that gives its tasks, where that is not installed.")
 
 

@@ -124,7 +124,7 @@ def test_a_gpu_that_cannot_be_used_is_told_but_does_not_prevent_a_start(commands
 
 
 def test_everything_that_prevents_a_start_is_named(commands, runtime, monkeypatch):
-    monkeypatch.setattr("studio.pages.train.preflight.is_installed", lambda: False)
+    monkeypatch.setattr("trainer.learner.vllm_server.is_installed", lambda: False)
     runtime.store.pools.save(Pool(name="bare", workers=()))
     told = commands.run(
         "check",

@@ -16,7 +16,7 @@ from pool_registry.pool import Limits, Pool
 from tests.trainer.support.shop import describe_worker
 from trainer.evaluation.credit import CreditReport, find_rerun, list_removals, measure_credit
 from trainer.methods.grpo.rewards import REWARDS, load_rewards, make_sample, score_group
-from trainer.recipe_sections import RewardSettings
+from trainer.methods.grpo.section import RewardSettings
 from trainer.tasks.sources.jsonl import TaskLine, make_task
 
 POOL = Pool(

@@ -57,20 +57,22 @@ def warm_up(home: Home, job: str) -> None:
     from trainer.learner.load_and_save import configure_libraries, load_learner
     from trainer.learner.token_transcript import ChatTokens
     from trainer.methods.grpo.stage import run_grpo  # noqa: F401
+    from trainer.methods.sft.method import SFT
     from trainer.methods.sft.stage import _make_arguments, make_dataset
 
     configure_libraries(1)
     torch.set_num_threads(1)
     open_live_pool(starter_pool())
     learner = load_learner(recipe.model, 0)
-    if recipe.sft is None:
+    sft = SFT.read(recipe)
+    if sft is None:
         return
     said = [
         DemonstrationMessage(role="user", content="q"),
         DemonstrationMessage(role="assistant", content="a", learn=True),
     ]
     rows = make_dataset([Demonstration(messages=said)], ChatTokens(learner.tokenizer), 99)
-    arguments = _make_arguments(recipe, recipe.sft, job_folder, recipe.sft.steps)
+    arguments = _make_arguments(recipe, sft, job_folder, sft.steps)
     kind = choose_sft_trainer(learner.model)
     kind(model=learner.model, args=arguments, train_dataset=rows, processing_class=learner.tokenizer)
 

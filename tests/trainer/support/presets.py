@@ -13,6 +13,7 @@ from pool_registry.storage.data_folder import find_home
 from trainer.job_process import run_job
 from trainer.jobs.job_folder import JobFolder
 from trainer.jobs.queue import JobRow, JobStore
+from trainer.methods.grpo.method import GRPO
 from trainer.recipe import Recipe, load_recipe
 
 
@@ -36,10 +37,11 @@ def load_small_preset(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def use_backend(recipe: Recipe, backend: str) -> Recipe:
     """The recipe with another backend of its rollouts."""
-    if recipe.grpo is None:
+    grpo = GRPO.read(recipe)
+    if grpo is None:
         return recipe
-    rollouts = recipe.grpo.rollouts.model_copy(update={"backend": backend})
-    return recipe.model_copy(update={"grpo": recipe.grpo.model_copy(update={"rollouts": rollouts})})
+    rollouts = grpo.rollouts.model_copy(update={"backend": backend})
+    return GRPO.edit(recipe, rollouts=rollouts)
 
 
 def run_as_job(recipe: Recipe, home: Path, monkeypatch: pytest.MonkeyPatch) -> FinishedJob:

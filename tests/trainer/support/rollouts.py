@@ -21,7 +21,7 @@ from trainer.methods.grpo.rollouts import (
     EpisodeFormat,
     RolloutEngine,
 )
-from trainer.recipe_sections import RewardSettings
+from trainer.methods.grpo.section import RewardSettings
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import ExactText
 

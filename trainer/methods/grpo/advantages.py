@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from statistics import stdev
 
-from trainer.recipe_sections import AdvantageScale
+from trainer.methods.grpo.section import AdvantageScale
 
 EPSILON = 1e-4  # that of TRL; it matters only where every weight is 0
 

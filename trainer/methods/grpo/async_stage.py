@@ -10,7 +10,6 @@ import logging
 import secrets
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
@@ -31,31 +30,31 @@ from trainer.learner.load_and_save import (
 )
 from trainer.learner.ranks import is_first_rank, share_first
 from trainer.learner.vllm_generator import ServerGenerator
+from trainer.methods.base import StageStart
 from trainer.methods.grpo.async_worker import AsyncWorker
 from trainer.methods.grpo.phases import list_phases
 from trainer.methods.grpo.rewards import load_rewards
 from trainer.methods.grpo.rollouts import RolloutGroup
+from trainer.methods.grpo.section import GrpoSettings
 from trainer.methods.grpo.stage import PLACEHOLDER, open_engine, open_phases, record_groups
 from trainer.precision import choose_precision
-from trainer.recipe_sections import GrpoSettings
 
 log = logging.getLogger(__name__)
 STALENESS = 4  # updates after which an episode is too old to be learnt from
 SILENCE_S = 1800.0  # without a group that ends
 
 
-def run_async_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool:
-    """Train an adapter from the checkpoint in `start` (else the recipe's start), or go on where an interrupted job
-    stopped. `offset` is the job's step count before this stage. False when it was stopped on request.
+def run_async_grpo(training: TrainingContext, settings: GrpoSettings, start: StageStart) -> bool:
+    """Train an adapter from the checkpoint of `start` (else the recipe's start), or go on where an interrupted job
+    stopped. False when it was stopped on request.
 
     Raises TrainingFailed (and what loading a model raises) with the next action.
     """
     recipe, job_folder = training.recipe, training.job_folder
-    settings = recipe.grpo
-    assert settings is not None, "the caller chose this stage"
+    offset = start.before
     _check_kernels()
     resume = find_resume_checkpoint(job_folder, "grpo", offset)
-    learner = load_learner(recipe.model, settings.optimizer.seed, resume or start)
+    learner = load_learner(recipe.model, settings.optimizer.seed, resume or start.checkpoint)
     if not learner.adapter:
         raise TrainingFailed("vllm", "the server is given adapters, not whole models: set model.lora")
     clear_draft(job_folder)
@@ -86,8 +85,8 @@ def _open_worker(
 ) -> AsyncWorker:
     """What samples episodes for as long as the stack is open. Raises TrainingFailed where no task fits."""
     options = settings.rollouts
-    engine = open_engine(training, learner.tokenizer, load_rewards(settings.rewards), stack)
-    (run,) = open_phases(training, list_phases(training.recipe), engine, offset)
+    engine = open_engine(training, settings, learner.tokenizer, load_rewards(settings.rewards), stack)
+    (run,) = open_phases(training, settings, list_phases(settings, training.recipe), engine, offset)
     engine.pools.vary = run.vary
 
     def record(group: RolloutGroup, version: int, kept: bool) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from trainer.recipe_sections import CurriculumSettings as Settings
+from trainer.methods.grpo.section import CurriculumSettings as Settings
 from trainer.tasks.task import Task
 
 Cell = tuple[str, int]

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trainer.methods.grpo.section import GrpoSettings, RecursionSettings
 from trainer.recipe import Recipe
-from trainer.recipe_sections import GrpoSettings, OptimizerSettings, RecursionSettings, TaskSettings
+from trainer.recipe_sections import OptimizerSettings, TaskSettings
 from trainer.tasks.pool_settings import PoolSettings
 
 
@@ -34,10 +35,8 @@ class Phase:
         return self.before + self.steps
 
 
-def list_phases(recipe: Recipe) -> list[Phase]:
-    """The main run and the phases after it. Only for a recipe with a grpo section."""
-    grpo = recipe.grpo
-    assert grpo is not None, "the caller chose this stage"
+def list_phases(grpo: GrpoSettings, recipe: Recipe) -> list[Phase]:
+    """The main run and the phases after it."""
     main_rate = grpo.optimizer.learning_rate
     phases = [Phase("", 0, grpo.steps, main_rate, recipe.tasks, recipe.pools)]
     for settings in grpo.phases:

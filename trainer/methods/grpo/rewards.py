@@ -29,7 +29,7 @@ from pool_registry.actions import Status
 from pool_registry.extension_table import ExtensionTable
 from pool_registry.pool import Limits
 from trainer.errors import InvalidRecipe, TrainingFailed
-from trainer.recipe_sections import RewardSettings
+from trainer.methods.grpo.section import RewardSettings
 from trainer.results.statistics import mean
 from trainer.tasks.pool_conditions import compute_delay_s
 from trainer.tasks.task import Task

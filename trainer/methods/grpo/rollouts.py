@@ -50,8 +50,8 @@ from trainer.methods.grpo.rewards import (
     score_group,
     sum_weighted,
 )
+from trainer.methods.grpo.section import AdvantageScale, RecursionSettings
 from trainer.methods.grpo.token_writer import TokenWriter
-from trainer.recipe_sections import AdvantageScale, RecursionSettings
 from trainer.results.statistics import mean
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import TaskPools, VaryTask, keep_task

@@ -14,7 +14,6 @@ import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
@@ -45,6 +44,7 @@ from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.learner.vllm_colocation import check_vllm_is_here, follow_platform, generate_held, send_exact_weights
 from trainer.learner.vllm_generator import ColocatedGenerator, ServerGenerator
 from trainer.learner.vllm_server import serve_model
+from trainer.methods.base import StageStart
 from trainer.methods.grpo.curriculum import Curriculum
 from trainer.methods.grpo.phases import Phase, find_phase, list_phases, make_phased, make_rate_factor
 from trainer.methods.grpo.rewards import WeightedReward, anneal_rewards, load_rewards
@@ -55,8 +55,8 @@ from trainer.methods.grpo.rollouts import (
     RolloutGroup,
     select_fitting_tasks,
 )
-from trainer.recipe import Recipe
-from trainer.recipe_sections import GrpoSettings
+from trainer.methods.grpo.section import GrpoSettings
+from trainer.recipe_sections import ModelSettings
 from trainer.tasks.registry import open_source
 from trainer.tasks.shared_pools import make_vary
 from trainer.tasks.task import Task
@@ -69,22 +69,21 @@ HELD = "held"  # the column that says which tokens were drawn under a grammar
 PLACEHOLDER = "placeholder"  # the text of the prompts that the trainer hands over; nothing reads it
 
 
-def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool:
-    """Train from the checkpoint in `start` (else the recipe's start), or go on where an interrupted job
-    stopped. `offset` is the job's step count before this stage. False when it was stopped on request.
+def run_grpo(training: TrainingContext, settings: GrpoSettings, start: StageStart) -> bool:
+    """Train from the checkpoint of `start` (else the recipe's start), or go on where an interrupted job
+    stopped. False when it was stopped on request.
 
     Raises TrainingFailed (and what loading a model raises) with the next action.
     """
     recipe, job_folder = training.recipe, training.job_folder
-    settings = recipe.grpo
-    assert settings is not None, "the caller chose this stage"
+    offset = start.before
     terms = load_rewards(settings.rewards)
     if settings.rollouts.backend == "vllm-colocate":
         check_vllm_is_here()
     resume = find_resume_checkpoint(job_folder, "grpo", offset)
-    learner = load_learner(recipe.model, settings.optimizer.seed, resume or start)
+    learner = load_learner(recipe.model, settings.optimizer.seed, resume or start.checkpoint)
     if resume is not None and not learner.adapter:  # KL counts from where the stage began, also after a resume
-        learner.model.config.name_or_path = str(find_start_weights(recipe.model, start))
+        learner.model.config.name_or_path = str(find_start_weights(recipe.model, start.checkpoint))
     if settings.rollouts.backend == "vllm" and not learner.adapter:
         raise TrainingFailed(
             "vllm",
@@ -92,10 +91,10 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
             "vllm-colocate or transformers",
         )
     clear_draft(job_folder)
-    phases = list_phases(recipe)
+    phases = list_phases(settings, recipe)
     callback = JobCallback(training, "grpo", settings.saving, learner, offset, settings.all_steps, name_ends(phases))
     with ExitStack() as stack:
-        sample = _open_rollouts(training, learner, phases, offset, terms, stack) if is_first_rank() else None
+        sample = _open_rollouts(training, settings, learner, phases, offset, terms, stack) if is_first_rank() else None
         if settings.rollouts.backend == "vllm-colocate":
             stack.enter_context(follow_platform(pick_device("auto") == "cuda", settings.rollouts.vllm_eager))
         kind = choose_grpo_trainer(learner.model)
@@ -117,6 +116,7 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
 
 def _open_rollouts(
     training: TrainingContext,
+    settings: GrpoSettings,
     learner: Learner,
     phases: Sequence[Phase],
     offset: int,
@@ -124,26 +124,26 @@ def _open_rollouts(
     stack: ExitStack,
 ) -> RolloutFunction:
     """Open what samples episodes for as long as the stack is open. Raises TrainingFailed where no task fits."""
-    settings = training.recipe.grpo
-    assert settings is not None, "the caller chose this stage"
-    engine = open_engine(training, learner.tokenizer, terms, stack)
-    runs = open_phases(training, phases, engine, offset)
+    engine = open_engine(training, settings, learner.tokenizer, terms, stack)
+    runs = open_phases(training, settings, phases, engine, offset)
     backend = _GeneratorBackend(training, settings, learner, stack)
     return _make_rollout_function(training, settings, engine, runs, backend, offset, terms)
 
 
 def open_engine(
-    training: TrainingContext, tokenizer: Any, terms: dict[str, WeightedReward], stack: ExitStack
+    training: TrainingContext,
+    settings: GrpoSettings,
+    tokenizer: Any,
+    terms: dict[str, WeightedReward],
+    stack: ExitStack,
 ) -> RolloutEngine:
     """Open the engine that runs episodes, for as long as the stack is open. It knows what the job has spent before."""
     recipe = training.recipe
-    settings = recipe.grpo
-    assert settings is not None, "the caller chose this stage"
     engine = RolloutEngine(
         recipe.name,
         CachingPool(training.pool) if settings.rollouts.cache else training.pool,
         ChatTokens(tokenizer),
-        make_episode_format(recipe, settings.rollouts.max_rounds),
+        make_episode_format(recipe.model, settings.rollouts.max_rounds, settings.rollouts.max_length),
         terms,
         training.store.traces,
         scale=settings.loss.scale,
@@ -175,10 +175,8 @@ def share_rollouts(sample: RolloutFunction | None) -> RolloutFunction:
     return rollout
 
 
-def make_episode_format(recipe: Recipe, max_rounds: int) -> EpisodeFormat:
-    """How this recipe puts its model to work."""
-    model, grpo = recipe.model, recipe.grpo
-    longest = grpo.rollouts.max_length if grpo else 1_000_000
+def make_episode_format(model: ModelSettings, max_rounds: int, longest: int = 1_000_000) -> EpisodeFormat:
+    """How a recipe puts its model to work; `longest` in tokens."""
     limits = (model.turn_tokens, longest, max_rounds)
     return EpisodeFormat(find_dialect(model.dialect), model.prompt, *limits, hints=model.count_hints())
 
@@ -287,11 +285,9 @@ class PhaseRun:
 
 
 def open_phases(
-    training: TrainingContext, phases: Sequence[Phase], engine: RolloutEngine, offset: int
+    training: TrainingContext, settings: GrpoSettings, phases: Sequence[Phase], engine: RolloutEngine, offset: int
 ) -> list[PhaseRun]:
     """The phases with what an interrupted job has learnt in them. Raises TrainingFailed where no task fits."""
-    settings = training.recipe.grpo
-    assert settings is not None, "the caller chose this stage"
     seed, fitting = settings.optimizer.seed, dict[tuple[Any, Any], list[Task]]()
     runs = []
     for phase in phases:

@@ -46,8 +46,9 @@ from trainer.learner.load_and_save import (
 from trainer.learner.ranks import run_ranks
 from trainer.learner.sharding import SHARDING, shard_on_cpu
 from trainer.learner.token_transcript import ChatTokens
+from trainer.methods.sft.section import SftSettings
 from trainer.recipe import Recipe
-from trainer.recipe_sections import DemonstrationSettings, SftSettings
+from trainer.recipe_sections import DemonstrationSettings
 from trainer.tasks.task import Task
 from trainer.tasks.teachers import EXPLAIN_NO_PLANS
 
@@ -64,13 +65,11 @@ class SftRound:
     end: int
 
 
-def run_sft(training: TrainingContext) -> bool:
+def run_sft(training: TrainingContext, settings: SftSettings) -> bool:
     """Train, or go on where an interrupted job stopped. False when it was stopped on request.
 
     Raises TrainingFailed (and what loading a model raises) with the next action.
     """
-    settings = training.recipe.sft
-    assert settings is not None, "the caller chose this stage"
     newest = training.job_folder.find_newest_checkpoint()
     for sft_round in list_rounds(settings):
         if (newest is None or newest[0] < sft_round.end) and not _run_round(training, settings, sft_round):
@@ -95,10 +94,8 @@ def _run_round(training: TrainingContext, settings: SftSettings, sft_round: SftR
     return _learn(training, settings, sft_round, rows)
 
 
-def train_sft_round(training: TrainingContext, number: int) -> bool:
+def train_sft_round(training: TrainingContext, settings: SftSettings, number: int) -> bool:
     """Learn what the job's process has collected for a round, as one of several processes. False when stopped."""
-    settings = training.recipe.sft
-    assert settings is not None, "the job's process chose this stage"
     rows = load_demonstrations(training.job_folder.find_demonstrations(number))
     return _learn(training, settings, list_rounds(settings)[number - 1], rows)
 
@@ -178,7 +175,7 @@ def _sample_teacher(training: TrainingContext, options: DemonstrationSettings, s
     """One demonstration of the teacher for each task that it solves; empty when the job was asked to stop."""
     recipe, pool, job_folder = training.recipe, training.pool, training.job_folder
     rounds = pool.pool.limits.max_rounds
-    with training.open_teacher(recipe, pool.pool, training.store) as place:
+    with training.open_teacher(recipe, options, pool.pool, training.store) as place:
         collector = DemonstrationCollector(
             options, recipe.model, pool, training.store.traces, seed, rounds, training.make_vary(seed), place
         )

@@ -23,8 +23,8 @@ from trainer.methods.grpo.rewards import (
     sum_weighted,
 )
 from trainer.methods.grpo.rollouts import Rollout, RolloutGroup, set_advantages
+from trainer.methods.grpo.section import RewardSettings
 from trainer.recipe import list_presets, load_recipe
-from trainer.recipe_sections import RewardSettings
 
 WEIGHTS = {"accuracy": 1.0, "format": 0.2, "diversity": 0.015, "efficiency": 0.1}  # those of single-gpu-80gb
 TERMS = load_rewards([RewardSettings(term=term, weight=weight) for term, weight in WEIGHTS.items()])

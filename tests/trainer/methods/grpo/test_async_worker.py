@@ -29,7 +29,7 @@ from trainer.learner.vllm_generator import ServerGenerator
 from trainer.methods.grpo.curriculum import Curriculum
 from trainer.methods.grpo.rewards import load_rewards
 from trainer.methods.grpo.rollouts import EpisodeFormat, RolloutEngine
-from trainer.recipe_sections import CurriculumSettings, RewardSettings
+from trainer.methods.grpo.section import CurriculumSettings, RewardSettings
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import ExactText
 

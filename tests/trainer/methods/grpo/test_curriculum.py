@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.methods.grpo.curriculum import Curriculum, cell_of
-from trainer.recipe_sections import CurriculumSettings as Settings
+from trainer.methods.grpo.section import CurriculumSettings as Settings
 from trainer.tasks.registry import open_source
 
 TASKS = open_source("ledger,atlas").tasks("train", 12, levels=(1, 2, 3))

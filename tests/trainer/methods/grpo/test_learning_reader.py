@@ -36,7 +36,7 @@ from trainer.methods.grpo.rollouts import (
     RolloutEngine,
     select_fitting_tasks,
 )
-from trainer.recipe_sections import RewardSettings
+from trainer.methods.grpo.section import RewardSettings
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import TaskPools
 from trainer.tasks.verifier import ExactText, RefusalVerifier

@@ -21,7 +21,8 @@ from trainer.learner.generator import Generator, SamplingParams
 from trainer.learner.token_transcript import ChatTokens
 from trainer.methods.grpo.rewards import load_rewards
 from trainer.methods.grpo.rollouts import EpisodeFormat, RolloutEngine
-from trainer.recipe_sections import ModelSettings, RewardSettings
+from trainer.methods.grpo.section import RewardSettings
+from trainer.recipe_sections import ModelSettings
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import NumberWithin
 

@@ -41,7 +41,7 @@ def test_each_phase_rises_and_falls_anew():
     phases = [{"name": "a", "steps": 20}, {"name": "b", "steps": 100, "learning_rate": 5e-7}]
     optimizer = {"learning_rate": 1e-6, "schedule": "cosine", "warmup": 0.03}
     recipe = Recipe.model_validate({"grpo": {"steps": 200, "optimizer": optimizer, "phases": phases}})
-    factor = make_rate_factor(recipe.grpo, list_phases(recipe))
+    factor = make_rate_factor(recipe.grpo, list_phases(recipe.grpo, recipe))
     assert [factor(k) for k in (0, 3, 6)] == pytest.approx([0, 0.5, 1]), "six steps of warm-up"
     assert factor(103) == pytest.approx(0.5, abs=0.01) and factor(199) < 0.001
     assert factor(200) == 1 and factor(210) == pytest.approx(0.5), "20 steps have no warm-up at 3 %"

@@ -21,7 +21,7 @@ from trainer.methods.grpo.recursion import is_recursive
 from trainer.methods.grpo.rewards import load_rewards
 from trainer.methods.grpo.rollout_metrics import compute_rollout_metrics
 from trainer.methods.grpo.rollouts import RolloutEngine
-from trainer.recipe_sections import CurriculumSettings, RecursionSettings, RewardSettings
+from trainer.methods.grpo.section import CurriculumSettings, RecursionSettings, RewardSettings
 from trainer.tasks.task_pools import keep_task
 
 pytestmark = pytest.mark.medium

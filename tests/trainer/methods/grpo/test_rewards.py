@@ -22,7 +22,7 @@ from trainer.methods.grpo.rewards import (
     score_group,
     sum_weighted,
 )
-from trainer.recipe_sections import RewardSettings
+from trainer.methods.grpo.section import RewardSettings
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import ExactText
 

@@ -35,7 +35,7 @@ from trainer.methods.grpo.rollouts import (
     RolloutEngine,
     select_fitting_tasks,
 )
-from trainer.recipe_sections import CurriculumSettings, RewardSettings
+from trainer.methods.grpo.section import CurriculumSettings, RewardSettings
 from trainer.tasks.pool_conditions import apply_condition
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import TaskPools

@@ -20,8 +20,8 @@ from trainer.errors import InvalidRecipe, TrainingFailed
 from trainer.learner.token_transcript import ChatTokens
 from trainer.methods.grpo.rewards import load_rewards
 from trainer.methods.grpo.rollouts import EpisodeFormat, RolloutEngine
+from trainer.methods.grpo.section import RewardSettings
 from trainer.recipe import parse_recipe
-from trainer.recipe_sections import RewardSettings
 
 pytestmark = pytest.mark.medium
 # As Qwen2.5 and Qwen3 do: functions in the system prompt, calls as text, outputs in a row inside one turn of the user.

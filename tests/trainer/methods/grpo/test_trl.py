@@ -14,7 +14,8 @@ from trainer.methods.grpo.rewards import load_rewards
 from trainer.methods.grpo.rollouts import (
     set_advantages,
 )
-from trainer.recipe_sections import ModelSettings, OptimizerSettings, RewardSettings
+from trainer.methods.grpo.section import RewardSettings
+from trainer.recipe_sections import ModelSettings, OptimizerSettings
 
 pytestmark = pytest.mark.medium
 

@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from trainer.memory_fit.episode_cost import count_episodes
+from trainer.methods.sft.section import SftSettings
 from trainer.recipe import Recipe
-from trainer.recipe_sections import SftSettings
 
 
 @pytest.mark.parametrize(("steps", "rounds", "ends"), [(10, 1, (10,)), (10, 3, (3, 7, 10)), (2, 2, (1, 2))])

@@ -1,0 +1,140 @@
+"""The row of supervised fine-tuning."""
+
+# ruff: noqa: ARG002  a member has the arguments of every method
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from orchestrator.checkpoints import find_checkpoint
+from orchestrator.errors import OrchestratorError
+from orchestrator.orchestrator_name import split_options
+from trainer.job_place import JobPlace, parse_place
+from trainer.launch_gap import LaunchGap, as_sentence
+from trainer.methods.base import Edit, Method, Problem, StageStart, Store
+from trainer.methods.edits import make_halve_batch
+from trainer.methods.sft.section import SftSettings
+from trainer.tasks.teachers import EXPLAIN_NO_PLANS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pool_registry.pool import Pool
+    from trainer.learner.load_and_save import TrainingContext
+    from trainer.memory_fit.model_sizes import ModelSizes
+    from trainer.memory_fit.stages import Allocation, Machine
+    from trainer.recipe import Recipe
+    from trainer.tasks.task import Task
+
+ORACLE = "oracle"  # the teacher that is the tasks' own plans
+TEACHER = "sft.demonstrations.teacher"
+
+
+class Sft(Method[SftSettings]):
+    """Imitates demonstrations."""
+
+    name = "sft"
+    label = "SFT"
+    title = "Supervised fine-tuning"
+    summary = "Fine-tune on demonstrations: the recipe's sft stage."
+    Section = SftSettings
+    place_key = "sft.demonstrations.where"
+    always_written = True
+    memory_edits: ClassVar[tuple[Callable[[Recipe], Edit], ...]] = (make_halve_batch("sft"),)
+
+    def run(self, training: TrainingContext, settings: SftSettings, start: StageStart) -> bool:
+        from trainer.methods.sft.stage import run_sft
+
+        return run_sft(training, settings)
+
+    def run_rank(self, training: TrainingContext, settings: SftSettings, start: StageStart, part: int) -> bool:
+        from trainer.methods.sft.stage import train_sft_round
+
+        return train_sft_round(training, settings, part)
+
+    def find_sharing_problems(self, settings: SftSettings, recipe: Recipe) -> Iterator[str]:
+        if rest := settings.batch % recipe.processes:
+            whole = settings.batch - rest + recipe.processes
+            yield f"sft.batch must be a multiple of {recipe.processes}: set it to {whole}"
+
+    def find_sharding_problems(self, settings: SftSettings, recipe: Recipe) -> Iterator[str]:
+        if settings.saving.check_tasks:
+            yield "checkpoints cannot be measured while it trains: set sft.saving.check_tasks: 0"
+
+    def needs_plans(self, settings: SftSettings) -> bool:
+        return settings.demonstrations.teacher == ORACLE
+
+    def list_places(self, settings: SftSettings) -> list[JobPlace]:
+        return [parse_place(settings.demonstrations.where)]
+
+    def find_cluster_problems(self, settings: SftSettings) -> Iterator[Problem]:
+        demonstrations = settings.demonstrations
+        if demonstrations.where != "here" and demonstrations.rounds > 1:
+            yield (
+                self.place_key,
+                "from the second round on the teacher is a checkpoint of this machine: set "
+                "sft.demonstrations.where: here, or rounds: 1",
+            )
+
+    def find_travel_problems(self, settings: SftSettings) -> Iterator[Problem]:
+        if settings.demonstrations.file:
+            yield "sft.demonstrations.file", "a file of demonstrations does not travel: leave it empty"
+        if "@" in settings.demonstrations.teacher:
+            yield TEACHER, "a checkpoint of this machine does not travel: choose another teacher"
+
+    def list_reaches(self, settings: SftSettings) -> Iterator[Problem]:
+        demonstrations = settings.demonstrations
+        if demonstrations.file:
+            yield "sft.demonstrations.file", f"reads the file {demonstrations.file}"
+        if demonstrations.teacher.strip().startswith(("/", "~", ".")):
+            yield TEACHER, f"reads the folder {demonstrations.teacher}"
+
+    def list_orchestrators(self, settings: SftSettings) -> list[str]:
+        return [settings.demonstrations.teacher]
+
+    def find_gaps(self, settings: SftSettings, recipe: Recipe, pool: Pool | None, store: Store) -> Iterator[LaunchGap]:
+        if pool is not None:
+            yield from _find_teacher_gaps(settings.demonstrations.teacher, pool)
+        if settings.demonstrations.file:
+            path = Path(settings.demonstrations.file).expanduser()
+            if not path.is_file():
+                yield LaunchGap("sft.demonstrations.file", f"There is no file {path}.")
+
+    def find_task_gaps(self, settings: SftSettings, tasks: Sequence[Task]) -> Iterator[LaunchGap]:
+        if self.needs_plans(settings) and not any(task.oracle_turn for task in tasks):
+            yield LaunchGap(TEACHER, as_sentence(EXPLAIN_NO_PLANS))
+
+    def allocate(self, settings: SftSettings, recipe: Recipe, sizes: ModelSizes, machine: Machine) -> list[Allocation]:
+        from trainer.methods.sft.memory import allocate_step
+
+        return allocate_step(settings, recipe.processes, sizes, machine, recipe.model.checkpointing)
+
+    def count_episodes(self, settings: SftSettings, recipe: Recipe) -> dict[str, int]:
+        demonstrations = settings.demonstrations
+        return {"demonstrations": recipe.tasks.count * demonstrations.samples * demonstrations.rounds}
+
+    def list_cost_notes(self, settings: SftSettings) -> list[str]:
+        paid = settings.demonstrations.teacher.startswith("model:")
+        return ["the teacher's own tokens are not counted"] if paid else []
+
+    def list_figures(self, section: Mapping[str, Any]) -> list[tuple[str, object]]:
+        keys = ("steps", "demonstrations", "starred", "teacher", "source")
+        return [(key, section[key]) for key in keys if section.get(key) not in (None, "", [], {})]
+
+
+def _find_teacher_gaps(teacher: str, pool: Pool) -> Iterator[LaunchGap]:
+    """Yield that a teacher does not exist on this pool."""
+    from orchestrator.policies.registry import find_policy, make_orchestrator, needs_reference
+    from pool_registry.calls.live_pool import open_live_pool
+
+    try:
+        if find_policy(teacher) is None:
+            find_checkpoint(split_options(teacher)[0])
+        elif not needs_reference(teacher):
+            make_orchestrator(teacher, open_live_pool(pool))
+    except OrchestratorError as error:
+        yield LaunchGap(TEACHER, as_sentence(error))
+
+
+SFT = Sft()
