@@ -48,6 +48,16 @@ async def main():
 
 asyncio.run(main())
 """
+FORM = """
+import json
+from trainer.methods.table import METHODS
+from trainer.recipe_schema import build_recipe_schema
+schema = build_recipe_schema()
+rule = schema["properties"]["control"]
+section = schema["$defs"][rule["anyOf"][0]["$ref"].rpartition("/")[2]]
+own = {key: rule[key] for key in ("title", "method")}
+print(json.dumps([section["title"].removesuffix("Settings"), own, METHODS.package_of("control")]))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +68,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, content in files:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content, encoding="utf-8")
-    assert len(files) == 7
+    assert len(files) == 8
     target = folder / "site"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "--target", str(target), str(folder)], check=True, timeout=300)
@@ -114,6 +124,16 @@ def test_a_page_of_the_package_stands_in_the_navigation_and_holds_to_its_roles(c
     assert refusal == "Only editors and owners may do this (example: write), and you are a viewer; ask olga."
     assert eddy.post("/api/pages/example/write", json={"note": "hello"}).json()["message"] == "Written."
     assert vera.post("/api/pages/example/show", json={}).json()["note"] == "hello"
+
+
+def test_a_method_of_the_package_is_a_section_of_recipes_that_a_job_runs(site, tmp_path):
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("tasks: {source: squares, levels: [], count: 2}\nmodel: {prompt: query}\ncontrol: {steps: 3}\n")
+    run(site, "-m", "trainer", "control", str(recipe), "--home", str(tmp_path / "home"))
+    (manifest,) = (tmp_path / "home" / "jobs").glob("*/checkpoints/3/podium.json")
+    assert json.loads(manifest.read_text())["stage"] == "control"
+    form = json.loads(run(site, "-c", FORM))
+    assert form == ["Control", {"title": "Control", "method": "Control"}, "podium-example 0.1.0"]
 
 
 @pytest.mark.slow

@@ -47,7 +47,7 @@ export class JobHead {
       el("span.train-pill", { "data-state": state.state, "data-testid": "job-state" }, STATES[state.state] || state.state),
     );
     const text =
-      el("div.train-job-name", {}, line, el("p", {}, state.title || `${state.kind.replaceAll("+", ", then ")} on ${state.pool}`));
+      el("div.train-job-name", {}, line, el("p", {}, state.title || `${state.kind.split("+").map(labelStage).join(", then ")} on ${state.pool}`));
     const actions = el("div.train-job-actions");
     const add = (request, label, path, command, kind = "page-button") => {
       const node = needs(el("button", { class: kind, type: "button" }, icon(path), label), request);

@@ -52,7 +52,7 @@ function jobLine(job, shown, work) {
   const passed = (Date.now() - Date.parse(job.ended_at || job.started_at || job.created_at)) / 1000;
   const when = active
     ? `${labelStage(job.stage) || "starting"}, for ${about(passed)}`
-    : `${job.kind.replaceAll("+", ", ")} · ${passed < 60 ? "just now" : `${about(passed)} ago`}`;
+    : `${job.kind.split("+").map(labelStage).join(", ")} · ${passed < 60 ? "just now" : `${about(passed)} ago`}`;
   const place = describePlace(job);
   link.append(line, el("span.train-job-about", {}, place === HERE ? when : `${when} · ${place}`));
   if (active) {

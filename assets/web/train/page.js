@@ -41,7 +41,7 @@ class TrainPage {
     const grid = el("div.train-grid", {}, side, el("div.train-main", {}, this.tasks.root, this.editor.root, this.view.root));
     const page = el(
       "div.page-body.train-page", {},
-      heading("Train", "Teach a small model to orchestrate your pool: imitate good runs (SFT), then improve by trying (GRPO)."), grid,
+      heading("Train", "Teach a small model to orchestrate your pool: imitate good runs (SFT), prefer the better of two (DPO), try (GRPO)."), grid,
       this.drawer.node, this.toast.node,
     );
     root.replaceChildren(page);

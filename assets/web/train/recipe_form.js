@@ -129,7 +129,7 @@ export class RecipeForm {
       this.frame(path, { title: this.titles[name] || wordsOf(name), description: rule.section || rule.description }, into);
     const inner = el("div.train-form-inner");
     body.append(inner);
-    if (!rule.nullable) return this.section(path, rule, given ?? {}, inner);
+    if (!rule.nullable) return this.section(path, rule, given ?? rule.default ?? {}, inner);
     let part = given ? this.section(path, rule, given, inner) : null;
     const toggle =
       el("button.page-toggle", { type: "button", role: "switch", "aria-label": `${wordsOf(name)} (${path})`, "data-switch": path });

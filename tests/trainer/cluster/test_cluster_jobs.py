@@ -261,7 +261,7 @@ def test_demonstrations_of_two_nodes_are_those_of_one_process(cluster, store, jo
             return await collector.collect(tasks)
 
     here = asyncio.run(collect(None))
-    with open_teacher(recipe, pool, store) as place:
+    with open_teacher(recipe, settings, pool, store) as place:
         there = asyncio.run(collect(place))
     assert [row.messages for row in there] == [row.messages for row in here] and len(there) == 12
     store.traces.flush()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -130,7 +130,10 @@ def _is_held_back(episode: Episode) -> bool:
 def _write_sides(
     runs: tuple[Episode, Episode], pool: LivePool, model: ModelSettings, rounds: int
 ) -> tuple[Demonstration, Demonstration] | None:
-    """Both runs as conversations that begin alike: each is shown the workers that either of them calls."""
+    """Both runs as conversations that begin alike: with the better one's query, and each is shown the workers that
+    either of them calls."""
+    assert runs[0].started is not None and runs[1].started is not None, "the rows of both have a query"
+    runs = (runs[0], replace(runs[1], started=replace(runs[1].started, query=runs[0].query)))
     called = {run.step.worker for episode in runs for run in episode.steps.values()}
     if not called.issubset(pool.workers) or not all(can_demonstrate(run, pool, model.prompt) for run in runs):
         return None

@@ -56,7 +56,11 @@ def run_dpo(training: TrainingContext, settings: DpoSettings, start: StageStart)
     learner = load_learner(recipe.model, settings.optimizer.seed, start.checkpoint)
     learnt, held_out = make_datasets(pairs, ChatTokens(learner.tokenizer), settings.max_length)
     steps = count_steps(settings, len(learnt))
-    log.info("%d pairs to learn from, %d held out; %d steps", len(learnt), len(held_out), steps)
+    left_out = len(pairs) - len(learnt) - len(held_out)
+    log.info(
+        "%d pairs to learn from, %d held out, %d longer than %d tokens; %d steps",
+        len(learnt), len(held_out), left_out, settings.max_length, steps,
+    )  # fmt: skip
     if resume is not None and int(resume.name) >= start.before + steps:
         return True  # each pair was seen as often as the recipe says
     clear_draft(job_folder)
@@ -116,7 +120,8 @@ def make_datasets(pairs: Sequence[Pair], chat: ChatTokens, max_length: int) -> t
         better, worse = pair.better.transcript(chat), pair.worse.transcript(chat)
         longest = max(len(better.ids), len(worse.ids))
         shortest = min(shortest, longest)
-        if longest <= max_length and better.prompt == worse.prompt:
+        assert better.prompt == worse.prompt, "both sides of a pair begin alike"
+        if longest <= max_length:
             rows[pair.held_out].append(_write_row(better, worse))
     if not rows[False]:
         raise TrainingFailed(
