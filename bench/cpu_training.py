@@ -156,8 +156,8 @@ def sft_step(name: str, rows: list[dict[str, list[int]]]) -> tuple[float, float]
     from transformers import PrinterCallback, TrainerCallback
     from trl import SFTConfig, SFTTrainer
 
-    from trainer.learner.cpu_trainers import CpuSftTrainer
     from trainer.learner.load_and_save import load_learner
+    from trainer.methods.sft.cpu_trainer import CpuSftTrainer
     from trainer.recipe_sections import LoraSettings, ModelSettings
 
     class LabelledOnly(CpuSftTrainer):
@@ -205,8 +205,8 @@ def grpo() -> dict[str, float]:
     """The learning part of a step with both trainers."""
     from trl import GRPOTrainer
 
-    from trainer.learner.cpu_trainers import CpuGrpoTrainer
     from trainer.learner.load_and_save import configure_libraries
+    from trainer.methods.grpo.cpu_trainer import CpuGrpoTrainer
 
     configure_libraries(0)
     times: dict[str, list[float]] = {"trl": [], "ours": []}

@@ -231,8 +231,8 @@ def train_sft(
     from datasets import Dataset
     from trl import SFTConfig, SFTTrainer  # type: ignore[attr-defined]  # lazily exported
 
-    from trainer.learner.cpu_trainers import choose_sft_trainer
     from trainer.learner.load_and_save import build_trainer_arguments, load_learner
+    from trainer.methods.sft.cpu_trainer import choose_sft_trainer
     from trainer.recipe_sections import OptimizerSettings
 
     steps = size.steps + WARM_UP
@@ -301,8 +301,8 @@ def train_grpo(size: Size, base: Path, folder: Path, keep: Keep, plain: bool) ->
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer  # type: ignore[attr-defined]  # lazily exported
 
-    from trainer.learner.cpu_trainers import choose_grpo_trainer
     from trainer.learner.load_and_save import build_trainer_arguments, load_learner
+    from trainer.methods.grpo.cpu_trainer import choose_grpo_trainer
     from trainer.recipe_sections import OptimizerSettings
 
     episodes, steps = size.prompts * size.group, WARM_UP + (2 if size.toy else 3)

@@ -238,8 +238,8 @@ def run_sft(recipe: Any, folder: Path) -> Any:
     """What runs the steps of the SFT stage."""
     from datasets import Dataset
 
-    from trainer.learner.cpu_trainers import choose_sft_trainer
     from trainer.learner.load_and_save import load_learner
+    from trainer.methods.sft.cpu_trainer import choose_sft_trainer
     from trainer.methods.sft.stage import _make_arguments
 
     settings = recipe.sft
@@ -259,10 +259,10 @@ def run_sft(recipe: Any, folder: Path) -> Any:
 
 def run_grpo(recipe: Any, folder: Path) -> Any:
     """What runs the steps of the GRPO stage; the episodes are one generation of every row, then filled up."""
-    from trainer.learner.cpu_trainers import choose_grpo_trainer
     from trainer.learner.generator import SamplingParams
     from trainer.learner.load_and_save import TrainingContext, load_learner
     from trainer.learner.transformers_generator import TransformersGenerator
+    from trainer.methods.grpo.cpu_trainer import choose_grpo_trainer
     from trainer.methods.grpo.stage import _make_arguments, _make_placeholders
 
     settings = recipe.grpo

@@ -19,17 +19,18 @@ from trainer.errors import TrainerError
 from trainer.learner.generator import is_out_of_memory
 from trainer.learner.vllm_server import INSTALL_VLLM, is_installed, serve_model
 from trainer.memory_fit.gpu_state import describe_other_programs
+from trainer.methods.table import METHODS
 
 MODEL = "SmolLM2-135M"
 QUESTION = "The capital of France is"
 VLLM_CONTEXT = 256
 VLLM_SHARE = "0.2"  # of the GPU's memory: the model is small
-# What one step of training needs at least; the model is the smallest that can be trained here.
+# What one step of the first method needs at least; the model is the smallest that can be trained here.
 RECIPE = {
     "name": "doctor",
     "model": {"base": STARTER, "prompt": "query", "lora": {"rank": 4}},
     "tasks": {"source": "examples", "count": 1},
-    "sft": {"steps": 1, "batch": 1, "saving": {"every": 1, "check_tasks": 0}},
+    next(iter(METHODS.built_in)): {"steps": 1, "batch": 1, "saving": {"every": 1, "check_tasks": 0}},
 }
 
 

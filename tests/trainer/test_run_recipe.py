@@ -265,7 +265,7 @@ def no_memory(*_, **__):
 
 
 def test_too_little_memory_in_training_is_told_with_the_edits_that_need_less(fresh, tiny_base, monkeypatch):
-    from trainer.learner.cpu_trainers import CpuSftTrainer
+    from trainer.methods.sft.cpu_trainer import CpuSftTrainer
 
     monkeypatch.setattr(CpuSftTrainer, "compute_loss", no_memory)
     jobs, key = run_here(small(tiny_base), fresh)

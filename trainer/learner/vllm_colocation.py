@@ -22,7 +22,7 @@ def check_vllm_is_here() -> None:
     if find_spec("vllm") is None:
         raise TrainingFailed(
             "vllm",
-            "vLLM is not installed here: set grpo.rollouts.backend: transformers, which needs nothing else, or see "
+            "vLLM is not installed here: set rollouts.backend: transformers, which needs nothing else, or see "
             "docs/train.md for how to install vLLM",
         )
 

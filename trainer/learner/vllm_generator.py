@@ -99,7 +99,7 @@ class ServerGenerator:
             raise TrainingFailed(
                 "vllm",
                 f"the vLLM server at {self._url} did not generate: {_describe_error(error)}. Start it again, or leave "
-                "grpo.rollouts.vllm_url empty so that the job starts its own; then resume: it goes on from the last "
+                "rollouts.vllm_url empty so that the job starts its own; then resume: it goes on from the last "
                 "checkpoint",
             ) from error
         finally:

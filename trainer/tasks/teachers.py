@@ -7,5 +7,5 @@ EXPLAIN_NO_PLANS = (
     "them be made (podium tasks make), write a `plan` into a task, or correct a run with What if and keep it as a "
     "task. Without plans a checkpoint that reads any pool can look for them, with the answers as judge (teacher "
     "smollm2-reader, samples 8, rounds 2), or an agent of the pool (model:AGENT); or learn from the answers alone by "
-    "GRPO from such a checkpoint (model.start: smollm2-reader, without sft)"
+    "GRPO from such a checkpoint (model.start: smollm2-reader, without SFT)"
 )

@@ -74,7 +74,7 @@ def next_action(code: str) -> str:
         "gpus": "Press “Edit as new recipe”, set processes to the GPUs that there are, and start again.",
         "model_missing": "Install or choose another model.base, then start again.",
         "recipe": "Mend the recipe and start again.",
-        "vllm": "Choose another grpo.rollouts.backend, or install it with `make vllm`.",
+        "vllm": "Choose another rollouts.backend, or install it with `make vllm`.",
         "pool": "Add the workers on the Pool page, or choose other tasks.",
     }
     return actions.get(code, "The log below has the details. Resume tries again from the last checkpoint.")

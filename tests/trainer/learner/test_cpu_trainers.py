@@ -70,7 +70,7 @@ def trained(kind: type[SFTTrainer], base: Path, out: Path, lora: bool, **more: A
 def test_the_same_training_as_trls_own(tiny_base: Path, tmp_path: Path, lora: bool) -> None:
     from trl import SFTTrainer
 
-    from trainer.learner.cpu_trainers import CpuSftTrainer
+    from trainer.methods.sft.cpu_trainer import CpuSftTrainer
 
     theirs = trained(SFTTrainer, tiny_base, tmp_path / "theirs", lora)
     ours = trained(CpuSftTrainer, tiny_base, tmp_path / "ours", lora)
@@ -141,11 +141,11 @@ def test_the_same_reinforcement_as_trls_own(
 ) -> None:
     from trl import GRPOTrainer
 
-    from trainer.learner import cpu_trainers
+    from trainer.methods.grpo import cpu_trainer
 
     theirs = reinforced(GRPOTrainer, tiny_base, tmp_path / "theirs", lora, **more)
-    monkeypatch.setattr(cpu_trainers, "PASS_TOKENS", 20)  # several passes for these few rows
-    ours = reinforced(cpu_trainers.CpuGrpoTrainer, tiny_base, tmp_path / "ours", lora, **more)
+    monkeypatch.setattr(cpu_trainer, "PASS_TOKENS", 20)  # several passes for these few rows
+    ours = reinforced(cpu_trainer.CpuGrpoTrainer, tiny_base, tmp_path / "ours", lora, **more)
     assert all(row["grad_norm"] > 1e-3 for row in theirs) and len({row["loss"] for row in theirs}) == 3  # it learns
     for one, other in zip(theirs, ours, strict=True):
         for key in ("loss", "grad_norm", "entropy", *(["kl"] if "beta" in more else [])):
@@ -156,8 +156,8 @@ def test_what_a_grammar_left_no_choice_about_is_not_learnt(tiny_base: Path, tmp_
     from transformers import AutoTokenizer
 
     from pool_registry.language_models.completion import Grammar
-    from trainer.learner.cpu_trainers import CpuGrpoTrainer
     from trainer.learner.held_tokens import HeldTokens
+    from trainer.methods.grpo.cpu_trainer import CpuGrpoTrainer
 
     tokenizer = AutoTokenizer.from_pretrained(tiny_base)
     texts = ("a", "b", "a", "b")
@@ -177,12 +177,12 @@ def test_what_a_grammar_left_no_choice_about_is_not_learnt(tiny_base: Path, tmp_
 def test_passes_hold_every_row_once_and_keep_to_their_size(lengths: list[int]) -> None:
     import torch
 
-    from trainer.learner import cpu_trainers
+    from trainer.methods.grpo import cpu_trainer
 
-    passes = cpu_trainers._plan_passes(torch.tensor(lengths))
+    passes = cpu_trainer._plan_passes(torch.tensor(lengths))
     assert sorted(row for rows in passes for row in rows.tolist()) == list(range(len(lengths)))
     for rows in passes:
-        assert len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= cpu_trainers.PASS_TOKENS
+        assert len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= cpu_trainer.PASS_TOKENS
 
 
 @pytest.mark.parametrize(("key", "value"), [("final_logit_softcapping", 30.0), ("vocab_size", 151_936)])
@@ -190,7 +190,8 @@ def test_other_heads_are_left_to_trl(tiny_base: Path, key: str, value: float) ->
     from transformers import AutoModelForCausalLM
     from trl import GRPOTrainer, SFTTrainer
 
-    from trainer.learner.cpu_trainers import CpuGrpoTrainer, CpuSftTrainer, choose_grpo_trainer, choose_sft_trainer
+    from trainer.methods.grpo.cpu_trainer import CpuGrpoTrainer, choose_grpo_trainer
+    from trainer.methods.sft.cpu_trainer import CpuSftTrainer, choose_sft_trainer
 
     model = AutoModelForCausalLM.from_pretrained(tiny_base)
     assert choose_sft_trainer(model) is CpuSftTrainer and choose_grpo_trainer(model) is CpuGrpoTrainer
@@ -258,7 +259,7 @@ def train_shared(base: Path, out: Path, resume: Path | None = None) -> Any:
     from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
     from trl import SFTConfig
 
-    from trainer.learner.cpu_trainers import choose_sft_trainer
+    from trainer.methods.sft.cpu_trainer import choose_sft_trainer
 
     set_seed(5)
     frozen = AutoModelForCausalLM.from_pretrained(base, dtype=torch.bfloat16)

@@ -148,7 +148,7 @@ def test_a_traced_layer_keeps_what_a_real_one_does(base):
             output = model.model(input_ids=ids, attention_mask=mask, use_cache=False)
         kept.append(sum(storage.nbytes() for storage in storages.values()))
         del output
-    expected = measure_model(recipe(base).model, gpu=False).layer.bytes_for(128) + stages._mask_bytes(2, 64, 4)
+    expected = measure_model(recipe(base).model, gpu=False).layer.bytes_for(128) + stages.mask_bytes(2, 64, 4)
     assert kept[1] - kept[0] == pytest.approx(expected, rel=0.02)
 
 

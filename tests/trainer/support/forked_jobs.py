@@ -53,10 +53,10 @@ def warm_up(home: Home, job: str) -> None:
     from pool_registry.calls.live_pool import open_live_pool
     from pool_registry.starter import starter_pool
     from trainer.demonstrations.transcripts import Demonstration, DemonstrationMessage
-    from trainer.learner.cpu_trainers import choose_sft_trainer
     from trainer.learner.load_and_save import configure_libraries, load_learner
     from trainer.learner.token_transcript import ChatTokens
     from trainer.methods.grpo.stage import run_grpo  # noqa: F401
+    from trainer.methods.sft.cpu_trainer import choose_sft_trainer
     from trainer.methods.sft.method import SFT
     from trainer.methods.sft.stage import _make_arguments, make_dataset
 

@@ -26,7 +26,6 @@ from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.language_models.model_files import model_path, pick_device
 from trainer.errors import TrainingFailed
 from trainer.jobs.job_folder import JobFolder, read_lines
-from trainer.learner.cpu_trainers import choose_grpo_trainer
 from trainer.learner.generator import Generator, SamplingParams
 from trainer.learner.load_and_save import (
     JobCallback,
@@ -45,6 +44,7 @@ from trainer.learner.vllm_colocation import check_vllm_is_here, follow_platform,
 from trainer.learner.vllm_generator import ColocatedGenerator, ServerGenerator
 from trainer.learner.vllm_server import serve_model
 from trainer.methods.base import StageStart
+from trainer.methods.grpo.cpu_trainer import choose_grpo_trainer
 from trainer.methods.grpo.curriculum import Curriculum
 from trainer.methods.grpo.phases import Phase, find_phase, list_phases, make_phased, make_rate_factor
 from trainer.methods.grpo.rewards import WeightedReward, anneal_rewards, load_rewards
@@ -168,7 +168,7 @@ def share_rollouts(sample: RolloutFunction | None) -> RolloutFunction:
         first = trainer.accelerator.process_index * len(prompts)
         part = slice(first, first + len(prompts))
         own: dict[str, Any] = {name: None if values is None else values[part] for name, values in columns.items()}
-        # What the trainer's scores need beside tokens (cpu_trainers.py). TRL would hand it to the rewards.
+        # What the trainer's scores need beside tokens (cpu_trainer.py). TRL would hand it to the rewards.
         trainer.held = {tuple(ids): held for ids, held in zip(own["completion_ids"], own.pop(HELD), strict=True)}
         return own
 

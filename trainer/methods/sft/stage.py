@@ -34,7 +34,6 @@ from trainer.demonstrations.transcripts import (
 )
 from trainer.errors import TrainingFailed
 from trainer.jobs.job_folder import JobFolder
-from trainer.learner.cpu_trainers import choose_sft_trainer
 from trainer.learner.load_and_save import (
     JobCallback,
     TrainingContext,
@@ -46,6 +45,7 @@ from trainer.learner.load_and_save import (
 from trainer.learner.ranks import run_ranks
 from trainer.learner.sharding import SHARDING, shard_on_cpu
 from trainer.learner.token_transcript import ChatTokens
+from trainer.methods.sft.cpu_trainer import choose_sft_trainer
 from trainer.methods.sft.section import SftSettings
 from trainer.recipe import Recipe
 from trainer.recipe_sections import DemonstrationSettings
