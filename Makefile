@@ -10,7 +10,7 @@ FILES := pyproject.toml lessons/pyproject.toml Makefile $(if $(LOCKED),requireme
 SETUP := $(VENV)/.setup-$(EXTRAS)-$(shell cat $(FILES) | cksum | cut -d' ' -f1)
 VLLM_SETUP := $(VENV)/.vllm-$(EXTRAS)-$(shell cat pyproject.toml scripts/install_vllm.py | cksum | cut -d' ' -f1)
 
-.PHONY: help setup vllm studio quick quick-tests test test-all trust check check-web fix system sbom release clean
+.PHONY: help setup vllm studio quick quick-tests test test-all trust check check-types check-code check-web fix system sbom release clean
 
 help:
 	@echo "make studio [PORT=7860]  set up and start the studio on http://127.0.0.1:PORT"
@@ -63,14 +63,15 @@ system:
 # Where the environment forbids bytecode, every worker would compile all tests at every start.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=15
 
-# The checkers use one core each: beside the tests they cost no time of their own.
+# The checkers use one core each: two at a time, and one at a time beside the tests that are quick.
 quick: setup
-	$(MAKE) --no-print-directory -j 2 check quick-tests
+	$(MAKE) --no-print-directory -j 2 quick-tests check
 
 quick-tests: setup
 	$(PYTEST) -m quick --ignore=tests/browser
 
-test: setup system check
+test: setup system
+	$(MAKE) --no-print-directory -j 2 check
 	$(PYTEST) -m "not slow"
 
 test-all: setup system
@@ -80,10 +81,14 @@ test-all: setup system
 trust: setup system
 	$(PYTHON) -m tests.trust $(TRUST)
 
-check: setup check-web
+check: check-types check-code check-web
+
+check-types: setup
+	$(VENV)/bin/mypy
+
+check-code: setup
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(PYTHON) scripts/count_names.py --check
 	$(VENV)/bin/python -m scripts.write_types --check

@@ -99,7 +99,7 @@ FULL = Size(
      "grpo-600M-lora-bfloat16", "grpo-600M-full-bfloat16"),
 )  # fmt: skip
 TOY = Size(
-    TWO_LAYERS, 2, 96, 3, 2, 2, 16, (4,), 0.1, 4_096,
+    TWO_LAYERS, 2, 96, 3, 2, 2, 16, (4,), 0.5, 4_096,
     ("sft-2M-lora-checkpointing", "grpo-2M-lora"),
 )  # fmt: skip
 

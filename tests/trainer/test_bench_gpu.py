@@ -35,6 +35,9 @@ def test_every_part_has_its_figures_and_the_file_says_where_they_are_from(tmp_pa
     assert report["sft"]["speedup"] > 0 and report["grpo"]["speedup"] > 0
     (compared,) = report["rollouts"]["rollouts"].values()
     assert {"podium", "barrier", "trl"} <= set(compared) and compared["podium"]["ratio"] > 0
+    assert compared["trl"]["calls"] == compared["podium"]["calls"]
+    idle = {name: compared[name]["wall_s"] - compared[name]["generation_s"] for name in ("trl", "podium")}
+    assert idle["trl"] > idle["podium"], "TRL's model waits for one rollout's workers after another's"
     steps = report["preset"]["steps"]
     assert [step["stage"] for step in steps][:2] == ["sft", "sft"] and len(steps) >= 4
     assert 0 < steps[0]["at_s"] < steps[-1]["at_s"] and report["preset"]["estimate_gb"] > 0
