@@ -18,7 +18,7 @@ from trainer.errors import UnusableTasks
 
 FOLDER = "tasks"
 
-Data = TypeVar("Data", bound="TaskData")
+Data = TypeVar("Data", bound=BaseModel)
 
 
 class TaskData(BaseModel):

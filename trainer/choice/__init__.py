@@ -1,0 +1,1 @@
+"""The success predictor's training: what agents and tools are asked, pools drawn anew, log loss on outcomes."""
