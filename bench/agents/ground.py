@@ -144,16 +144,20 @@ def _win_votes(chances: Sequence[float]) -> float:
             changed = tuple(count + (place == answer) for place, count in enumerate(votes))
             after[changed] = after.get(changed, 0.0) + weight * share
         states = after
-    return sum(
-        weight / votes.count(max(votes)) for votes, weight in states.items() if votes[0] == max(votes)
-    )
+    return sum(weight / votes.count(max(votes)) for votes, weight in states.items() if votes[0] == max(votes))
 
 
 def judge_cascade(ground: Ground) -> Judged:
     """From the cheapest to the dearest expert until two agree; the dearest one's answer if none do."""
     order = sorted(ground.experts, key=lambda expert: expert.price)
-    rows = [_run_cascade([expert.chance(topic) for expert in order], [expert.price for expert in order]) for topic in range(len(ground.topics))]
-    return Judged(_mean([rows[topic].right for _, topic in ground.questions]), _mean([rows[topic].cost for _, topic in ground.questions]))
+    rows = [
+        _run_cascade([expert.chance(topic) for expert in order], [expert.price for expert in order])
+        for topic in range(len(ground.topics))
+    ]
+    return Judged(
+        _mean([rows[topic].right for _, topic in ground.questions]),
+        _mean([rows[topic].cost for _, topic in ground.questions]),
+    )
 
 
 def _run_cascade(chances: Sequence[float], prices: Sequence[float]) -> Judged:

@@ -83,9 +83,7 @@ def show_log(cosines: Tensor, asked: Tensor, verdicts: Tensor) -> Tensor:
     best = cosines.topk(count, dim=1)
     shown = best.values > -1.0
     verdict = torch.where(verdicts.gather(1, best.indices) > 0.5, RIGHT, WRONG)
-    entries = torch.stack(
-        [verdict, asked.gather(1, best.indices), torch.full_like(best.indices, SEP)], dim=2
-    )
+    entries = torch.stack([verdict, asked.gather(1, best.indices), torch.full_like(best.indices, SEP)], dim=2)
     return torch.where(shown.unsqueeze(2), entries, NOTHING).flatten(1)
 
 
@@ -93,7 +91,7 @@ def _logit(rate: Tensor) -> Tensor:
     return torch.logit(rate, eps=1e-3)
 
 
-class LogFigures(nn.Module):
+class LogFigures(nn.Module):  # type: ignore[misc]  # torch has no types here
     """The figures of a log: rates and amounts, of the worker and of its whole pool."""
 
     def __init__(self) -> None:
@@ -137,7 +135,7 @@ def _sum_groups(values: Tensor, group: Tensor) -> Tensor:
     return sums[group]
 
 
-class SuccessPredictor(nn.Module):
+class SuccessPredictor(nn.Module):  # type: ignore[misc]  # torch has no types here
     """A logit of p(this worker serves this need) for each row. `encoder` is a BERT of width 384."""
 
     def __init__(self, encoder: Any) -> None:

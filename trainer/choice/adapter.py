@@ -20,7 +20,7 @@ HEAD_FILE, ADAPTER_FILE, CONFIG_FILE = "head.safetensors", "adapter_model.safete
 TARGETS = r"encoder\.layer\.\d+\..*(query|key|value|dense)"
 
 
-class AdaptedLinear(nn.Module):
+class AdaptedLinear(nn.Module):  # type: ignore[misc]  # torch has no types here
     """A frozen linear layer plus a learnt product of two thin matrices."""
 
     def __init__(self, base: nn.Linear, rank: int) -> None:

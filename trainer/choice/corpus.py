@@ -21,7 +21,7 @@ ENCODED_AT_ONCE = 128
 
 def is_fast_in_bfloat16(device: torch.device) -> bool:
     """Whether 16 bits pay: on a GPU, and on a CPU with tiles for them."""
-    return device.type == "cuda" or torch.cpu._is_amx_tile_supported()  # noqa: SLF001
+    return device.type == "cuda" or bool(torch.cpu._is_amx_tile_supported())  # noqa: SLF001
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,8 @@ def read_document(path: Path, texts_per_topic: int | None = None, pools: int | N
     for topic in document["topics"]:
         topic["texts"] = topic["texts"][:texts_per_topic]
     document["pools"] = {
-        split: [pool for pool in rows if len(pool["cards"]) >= WORKERS][:pools] for split, rows in document["pools"].items()
+        split: [pool for pool in rows if len(pool["cards"]) >= WORKERS][:pools]
+        for split, rows in document["pools"].items()
     }
     return document
 
@@ -99,7 +100,8 @@ def build_corpus(document: dict[str, Any], tokenizer: Any, encoder: Any, binder:
         return vectors.half() if device.type == "cuda" else vectors
 
     general, openings, names = (
-        torch.tensor([rows[text] for text in document[part]], device=device) for part in ("general", "openings", "names")
+        torch.tensor([rows[text] for text in document[part]], device=device)
+        for part in ("general", "openings", "names")
     )
     return Corpus(
         table,
@@ -169,7 +171,9 @@ def _pack(lists: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor,
 def _make_tools(pools: Sequence[dict[str, Any]], rows: dict[int, int], device: torch.device) -> ToolSet:
     widest = max(len(pool["cards"]) for pool in pools)
     shape = (len(pools), widest)
-    cards = torch.tensor([[rows[card] for card in pool["cards"]] + [-1] * (widest - len(pool["cards"])) for pool in pools])
+    cards = torch.tensor(
+        [[rows[card] for card in pool["cards"]] + [-1] * (widest - len(pool["cards"])) for pool in pools]
+    )
     tool_starts, tool_counts = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.long)
     pool_starts, pool_counts = torch.zeros(len(pools), dtype=torch.long), torch.zeros(len(pools), dtype=torch.long)
     needs: list[int] = []

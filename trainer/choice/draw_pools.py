@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from orchestrator.choice.network import CLS, COMMA, NOTHING, SEP, Logs, measure_cosines, show_log
-from trainer.choice.corpus import Corpus, TopicSet
+from trainer.choice.corpus import Corpus, ToolSet, TopicSet
 
 TOPICS = 8  # of a pool, at most
 ENTRIES = 30  # of a log, on one topic, at most
@@ -172,14 +172,16 @@ class _Draw:
         general = torch.full_like(telling, NOTHING)
         general[:, :, 0] = self._pick(corpus.general, shape)
         kind = self.uniform(*shape, 1) if not plain else torch.ones(*shape, 1, device=skills.device)
-        kind = torch.where(self.uniform(pools, 1, 1) < 0.3, torch.ones_like(kind), kind)  # pools whose cards say nothing
+        kind = torch.where(
+            self.uniform(pools, 1, 1) < 0.3, torch.ones_like(kind), kind
+        )  # pools whose cards say nothing
         card = torch.where(kind < 0.6, telling, torch.where(kind < 0.8, general, torch.full_like(telling, NOTHING)))
         return torch.cat([card, self._pick(corpus.names, shape).unsqueeze(2)], dim=2)
 
     def _pick(self, rows: Tensor, shape: tuple[int, ...]) -> Tensor:
         return rows[(self.uniform(*shape) * len(rows)).long()]
 
-    def draw_tool_logs(self, tools: object, pool: Tensor, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def draw_tool_logs(self, tools: ToolSet, pool: Tensor, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The logs of tools [pools, workers, 2 x TOOL_ENTRIES]: needs that each served, then needs of its pool that it
         was given and did not."""
         shape = (*places.shape, TOOL_ENTRIES)
@@ -195,7 +197,11 @@ class _Draw:
         noise = self.uniform(len(pool), 1, 1) * 0.15 * (self.uniform(len(pool), 1, 1) < 0.5)
         verdicts = torch.cat([torch.ones(shape, device=pool.device), torch.zeros(shape, device=pool.device)], 2) > 0.5
         verdicts = verdicts ^ (self.uniform(*verdicts.shape) < noise)
-        return tools.needs[torch.cat([own.clamp(max=len(tools.needs) - 1), other], 2)], verdicts, torch.cat([some, few], 2)
+        return (
+            tools.needs[torch.cat([own.clamp(max=len(tools.needs) - 1), other], 2)],
+            verdicts,
+            torch.cat([some, few], 2),
+        )
 
     def make_batch(
         self, need: Tensor, cards: Tensor, asked: Tensor, verdicts: Tensor, present: Tensor, chances: Tensor,

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from orchestrator.choice.network import SuccessPredictor
+from trainer.choice.corpus import Corpus
 from trainer.choice.draw_pools import ENTRIES, Batch, draw_agents, draw_tools
-
-if TYPE_CHECKING:
-    from trainer.choice.corpus import Corpus
+from trainer.choice.score_batch import score_batch
 
 AMOUNTS = (0, 1, 3, 10, 30)  # outcomes a topic
+SEEDS = (17, 18, 19)
 AT_ONCE = 32
 NEIGHBOUR_WIDTH = 0.1
 
@@ -23,16 +23,18 @@ def measure_all(predictor: SuccessPredictor, corpus: Corpus, pools: int) -> dict
     predictor.eval()
     figures: dict[str, Any] = {}
     for split in ("train", "held_out"):
-        figures[split] = [_measure_agents(predictor, corpus, split, entries, pools) for entries in AMOUNTS]
+        figures[split] = [
+            _measure_agents(predictor, corpus, split, entries, pools, seed) for entries in AMOUNTS for seed in SEEDS
+        ]
     figures["tools"] = {split: _measure_tools(predictor, corpus, split, pools) for split in ("train", "test")}
     predictor.train()
     return figures
 
 
 def _measure_agents(
-    predictor: SuccessPredictor, corpus: Corpus, split: str, entries: int, pools: int
+    predictor: SuccessPredictor, corpus: Corpus, split: str, entries: int, pools: int, seed: int
 ) -> dict[str, float]:
-    generator = torch.Generator(corpus.device).manual_seed(17)
+    generator = torch.Generator(corpus.device).manual_seed(seed)
     parts = []
     for _ in range(0, pools, AT_ONCE):
         batch = draw_agents(corpus, corpus.topics[split], min(pools, AT_ONCE), 4, generator, entries, plain=True)
@@ -48,7 +50,7 @@ def _measure_agents(
         "best_log": torch.cat([_judge_whole(batch) for _, batch in parts]).view(-1, 4),
     }
     best, single = chances.amax(1).mean(), _best_single(skills, topic).mean()
-    figures: dict[str, float] = {"entries": entries, "best": best.item(), "single": single.item()}
+    figures: dict[str, float] = {"entries": entries, "seed": seed, "best": best.item(), "single": single.item()}
     for name, scores in choosers.items():
         value = chances.gather(1, scores.argmax(1, keepdim=True)).mean()
         figures[name] = round(((value - single) / (best - single)).item(), 3)
@@ -58,10 +60,8 @@ def _measure_agents(
 
 
 def _predict(predictor: SuccessPredictor, corpus: Corpus, batch: Batch) -> Tensor:
-    from trainer.choice.train import score
-
     with torch.inference_mode():
-        return torch.sigmoid(score(predictor, corpus, batch))
+        return torch.sigmoid(score_batch(predictor, corpus, batch))
 
 
 def _best_single(skills: Tensor, topic: Tensor) -> Tensor:
@@ -92,7 +92,8 @@ def calibration_error(probabilities: Tensor, chances: Tensor, bins: int = 10) ->
     """The mean distance of probability and chance over ten bins of equal size."""
     order = probabilities.argsort()
     parts = zip(probabilities[order].chunk(bins), chances[order].chunk(bins), strict=True)
-    return sum(abs(part.mean() - truth.mean()).item() * len(part) for part, truth in parts) / len(order)
+    total = sum(float((part.mean() - truth.mean()).abs()) * len(part) for part, truth in parts)
+    return total / len(order)
 
 
 def _measure_tools(predictor: SuccessPredictor, corpus: Corpus, split: str, pools: int) -> dict[str, float]:

@@ -14,18 +14,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import time
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from orchestrator.choice.network import SuccessPredictor, join_segments
+from orchestrator.choice.network import SuccessPredictor
 from trainer.choice.adapter import adapt, load_adapter, load_encoder, merge_adapter, save_predictor
-from trainer.choice.corpus import WORKERS, Corpus, build_corpus, is_fast_in_bfloat16, read_document
-from trainer.choice.draw_pools import Batch, draw_agents, draw_tools
+from trainer.choice.corpus import WORKERS, Corpus, build_corpus, read_document
+from trainer.choice.draw_pools import draw_agents, draw_tools
 from trainer.choice.measure import measure_all
+from trainer.choice.score_batch import score_batch
+
+log = logging.getLogger(__name__)
 
 TOOL_SHARE = 0.3  # of a batch
 WARM_UP = 100  # steps
@@ -50,6 +53,7 @@ def main() -> None:
     parser.add_argument("--texts-per-topic", type=int, help="for a short trial")
     parser.add_argument("--tool-pools", type=int, help="for a short trial")
     parser.add_argument("--measured", type=int, default=512, help="pools that each figure is measured on")
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
     train(parser.parse_args())
 
 
@@ -61,18 +65,19 @@ def train(options: argparse.Namespace) -> None:
     binder = merge_adapter(load_encoder(options.minilm)[1], options.need_encoder).to(device)
     document = read_document(options.texts, options.texts_per_topic, options.tool_pools)
     corpus = build_corpus(document, tokenizer, plain.to(device), binder, device)
-    print(f"{len(corpus.vectors)} texts, {len(corpus.topics['train'].names)} topics, "
-          f"{len(corpus.tools['train'].needs)} needs of tools, {time.perf_counter() - started:.0f} s", flush=True)  # fmt: skip
+    sizes = len(corpus.vectors), len(corpus.topics["train"].names), len(corpus.tools["train"].needs)
+    log.info("%d texts, %d topics, %d needs of tools, %.0f s", *sizes, time.perf_counter() - started)
     predictor = SuccessPredictor(adapt(plain, options.rank)).to(device)
     if options.start:
         load_adapter(predictor.encoder, options.start)
         load_head(predictor, options.start)
     steps = fit(predictor, corpus, options)
     save_predictor(options.out, predictor, options.rank)
-    figures = {"steps": steps, "rows": steps * options.pools * WORKERS, "minutes": options.minutes, "seed": options.seed,
-               **measure_all(predictor, corpus, options.measured)}  # fmt: skip
+    rows = steps * options.pools * WORKERS
+    figures = {"steps": steps, "rows": rows, "minutes": options.minutes, "seed": options.seed}
+    figures |= measure_all(predictor, corpus, options.measured)
     (options.out / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
-    print(json.dumps(figures, indent=1), f"{time.perf_counter() - started:.0f} s in all", flush=True)
+    log.info("%s\n%.0f s in all", json.dumps(figures, indent=1), time.perf_counter() - started)
 
 
 def load_head(predictor: SuccessPredictor, folder: Path) -> None:
@@ -116,7 +121,7 @@ def fit(predictor: SuccessPredictor, corpus: Corpus, options: argparse.Namespace
         step += 1
         if step % (100 if device.type == "cuda" else 5) == 0:
             mean = torch.stack(losses).mean().item()
-            print(f"step {step}, excess loss {mean:.4f}, {time.perf_counter() - started:.0f} s", flush=True)
+            log.info("step %d, excess loss %.4f, %.0f s", step, mean, time.perf_counter() - started)
             losses.clear()
             if time.perf_counter() - saved > SAVED_EVERY:
                 save_predictor(options.out, predictor, options.rank)
@@ -131,7 +136,7 @@ def compute_loss(predictor: SuccessPredictor, corpus: Corpus, pools: int, genera
         draw_agents(corpus, corpus.topics["train"], pools - of_tools, WORKERS, generator),
         draw_tools(corpus, "train", of_tools, WORKERS, generator),
     ]
-    parts = [excess_loss(score(predictor, corpus, batch), batch.chances) for batch in batches]
+    parts = [excess_loss(score_batch(predictor, corpus, batch), batch.chances) for batch in batches]
     return torch.cat(parts).mean()
 
 
@@ -139,14 +144,6 @@ def excess_loss(logits: Tensor, chances: Tensor) -> Tensor:
     """The Kullback-Leibler divergence of each row."""
     least = nn.functional.binary_cross_entropy(chances, chances, reduction="none")
     return nn.functional.binary_cross_entropy_with_logits(logits, chances, reduction="none") - least
-
-
-def score(predictor: SuccessPredictor, corpus: Corpus, batch: Batch) -> Tensor:
-    """The logits of a batch."""
-    tokens, mask = join_segments(corpus.table, batch.segments)
-    with torch.autocast(corpus.device.type, torch.bfloat16, enabled=is_fast_in_bfloat16(corpus.device)):
-        logits: Any = predictor(tokens, mask, batch.logs, batch.cosines)
-    return logits.float()
 
 
 if __name__ == "__main__":

@@ -13,19 +13,18 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random
 
 from orchestrator.reader.cards import describe_whole
+from podium_lessons.agents.topics import Topic, load_topics
+from podium_lessons.projects.project_data import list_projects, load_project
+from podium_lessons.worlds.world_data import list_worlds, load_world
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import starter_pool
-from podium_lessons.agents.topics import Topic, load_topics
 from trainer.tasks.pool_settings import PoolSettings
-from podium_lessons.projects.project_data import list_projects, load_project
 from trainer.tasks.registry import open_source
 from trainer.tasks.shared_pools import make_vary
 from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
-from podium_lessons.worlds.world_data import list_worlds, load_world
 
 LEAST_TEXTS = 80  # of a field of tools, to be a topic
 HELD_OUT_SHARE = 0.15  # of the fields
@@ -47,7 +46,8 @@ POOLS = PoolSettings(
     rename=0.6, rename_parameters=0.4, redescribe=0.9, subset=12, distractors=3, substitute=0.1, tasks_per_pool=4
 )
 TOOL_WORDINGS = (
-    "{text}", "Please {lower}", "Can you {lower}?", "I need to {lower}", "How would I {lower}?", "Help me {lower}: {some}",
+    "{text}", "Please {lower}", "Can you {lower}?", "I need to {lower}", "How would I {lower}?",
+    "Help me {lower}: {some}",
     "{text}, {name} {some}", "{lower} for {some}", "{some}: {lower}", "We want to {lower}, {name} is {some}",
 )  # fmt: skip
 _EXAMPLES = re.compile(r"\(e\.g\.,? ([^()]+)\)")
@@ -119,7 +119,9 @@ def list_fields(tools: Path) -> Iterator[Topic]:
     for name, (labels, texts) in fields.items():
         if len(texts) >= LEAST_TEXTS:
             held_out = make_random(f"choice/field/{name}").random() < HELD_OUT_SHARE
-            yield Topic(f"fields/{name}", tuple(dict.fromkeys(labels)), tuple(texts), "held_out" if held_out else "train")
+            yield Topic(
+                f"fields/{name}", tuple(dict.fromkeys(labels)), tuple(texts), "held_out" if held_out else "train"
+            )
 
 
 def word_tool(tool: dict[str, object]) -> Iterator[str]:
@@ -133,7 +135,7 @@ def word_tool(tool: dict[str, object]) -> Iterator[str]:
         for match in _EXAMPLES.findall(rule["description"])
         for example in match.split(",")
     ]
-    random = Random(text)
+    random = make_random(f"choice/tool/{text}")
     for wording in TOOL_WORDINGS:
         if "{some}" not in wording:
             yield wording.format(text=text, lower=lower)
