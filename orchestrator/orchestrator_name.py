@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 MAX_SAMPLES = 64
-_OPTION = re.compile(r"\+(?:samples=([1-9][0-9]?)|(recursive)|without=([a-z_]+(?:,[a-z_]+)*)|(un)?constrained)$")
+_OPTION = re.compile(
+    r"\+(?:samples=([1-9][0-9]?)|(recursive)|without=([a-z_]+(?:,[a-z_]+)*)|who=([a-z]+)|(un)?constrained)$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,19 +21,21 @@ class TurnOptions:
     """How a language model's turns are written. `samples` plans are tried for a turn, of which one is taken
     (policies/voting.py). `constrained`: held to the grammar of the pool; None is the policy's own way. `recursive`:
     its first answer is shown to it once more (policies/recursive.py). `without`: repairs of its turns that are off
-    (repairs/table.py)."""
+    (repairs/table.py). `who`: the score by which workers are chosen (choice/scores.py), "" for the policy's own way."""
 
     samples: int = 1
     constrained: bool | None = None
     recursive: bool = False
     without: tuple[str, ...] = ()
+    who: str = ""
 
     def __str__(self) -> str:
         samples = f"+samples={self.samples}" if self.samples > 1 else ""
         constrained = {None: "", True: "+constrained", False: "+unconstrained"}[self.constrained]
         without = f"+without={','.join(self.without)}" if self.without else ""
         recursive = "+recursive" if self.recursive else ""
-        return samples + constrained + without + recursive
+        who = f"+who={self.who}" if self.who else ""
+        return samples + constrained + without + who + recursive
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,10 @@ def split_options(text: str) -> tuple[str, TurnOptions]:
             options = replace(options, recursive=True)
         elif match[3]:
             options = replace(options, without=tuple(match[3].split(",")))
+        elif match[4]:
+            options = replace(options, who=match[4])
         else:
-            options = replace(options, constrained=not match[4])
+            options = replace(options, constrained=not match[5])
     return name, options
 
 
@@ -78,4 +84,5 @@ def add_options(text: str, options: TurnOptions) -> str:
     samples = options.samples if options.samples > 1 else old.samples
     constrained = old.constrained if options.constrained is None else options.constrained
     recursive, without = options.recursive or old.recursive, options.without or old.without
-    return f"{name}{TurnOptions(samples, constrained, recursive, without)}"
+    who = options.who or old.who
+    return f"{name}{TurnOptions(samples, constrained, recursive, without, who)}"

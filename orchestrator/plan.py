@@ -28,11 +28,26 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?(?:[
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerChoice:
+    """How the worker of a step was chosen `among` so many candidates (choice/): the estimated chance that it serves the
+    need, the probability with which it was drawn (1: the best was taken), the score, and how many of the worker's
+    outcomes that the score read were right."""
+
+    success: float
+    probability: float
+    by: str
+    among: int
+    right: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One action of a plan and its access list: ids of earlier steps whose observation it may see.
 
     `problem` says why the step is malformed; such a step is recorded as PARSE_ERR and never run. `need` says in words
-    what the step is for: a reader writes it before a worker is chosen (orchestrator/reader); "" elsewhere.
+    what the step is for: a reader writes it before a worker is chosen (orchestrator/reader); "" elsewhere. `choice`
+    says how the worker was chosen, where a score of outcomes did.
     """
 
     id: int
@@ -41,6 +56,7 @@ class Step:
     access: tuple[int, ...] = ()
     problem: str | None = None
     need: str = ""
+    choice: WorkerChoice | None = None
 
     @property
     def references(self) -> frozenset[int]:

@@ -1360,6 +1360,8 @@ export interface StepDetail {
   icon: string;
   description: string;
   need: string;
+  /** How its worker was chosen, in a sentence; empty where no score of outcomes did. */
+  choice: string;
   binding: StepBinding | null;
   round: number;
   status: "PENDING" | "RUNNING" | "OK" | "TRIED" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
@@ -1407,6 +1409,8 @@ export interface StepNode {
   planned: string;
   /** What a reader said that the step is for, before a worker was chosen; else empty. */
   need: string;
+  /** How its worker was chosen, in a sentence; empty where no score of outcomes did. */
+  choice: string;
   round: number;
   layer: number;
   /** The steps whose outputs it may see. */
@@ -1448,6 +1452,8 @@ export interface StepState {
   planned: string;
   /** What a reader said that the step is for, before a worker was chosen; else empty. */
   need: string;
+  /** How its worker was chosen, in a sentence; empty where no score of outcomes did. */
+  choice: string;
   round: number;
   layer: number;
   /** The steps whose outputs it may see. */

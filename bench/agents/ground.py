@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from random import Random
 
-from trainer.choice.topics import Topic, load_topics
+from podium_lessons.agents.topics import Topic, load_topics
 
 TOPICS = 4  # of a pool
 EXPERTS = (3, 6)
@@ -20,7 +20,7 @@ PRICES = (0.2, 3.0)  # of a call, in cents
 LATENCIES = (0.2, 4.0)  # of a call, in seconds
 FAILURES = (0.0, 0.04)  # the share of calls that come back with an error
 WRONG_ANSWERS = 3  # that experts who are wrong choose from
-ASKED = 6  # questions of each topic that a pool is judged by
+ASKED = 2  # questions of each topic that a pool is judged by
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,4 +39,5 @@ def _describe_options(options: TurnOptions) -> list[str]:
     grammar = {None: [], True: ["constrained"], False: ["unconstrained"]}[options.constrained]
     recursive = ["recursive"] if options.recursive else []
     repairs = ["the model alone" if name == ALL else f"without {name.replace('_', ' ')}" for name in options.without]
-    return [*samples, *grammar, *repairs, *recursive]
+    who = [f"workers by {options.who}"] if options.who else []
+    return [*samples, *grammar, *repairs, *who, *recursive]

@@ -15,6 +15,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TypeAlias
 
+from orchestrator.choice.choose_worker import Chooser
+from orchestrator.choice.outcomes import Record
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.release import Orchestrator
 from orchestrator.grammars.reader_grammars import choice_grammar, fill_grammar, needs_grammar
@@ -25,6 +27,7 @@ from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, measu
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.fill import BoundNeed, parse_fill
 from orchestrator.reader.needs import MAX_NEEDS, Need, format_needs, parse_needs
+from orchestrator.reader.order_candidates import order_candidates
 from orchestrator.reader.refusal import REFUSAL, is_refusal, read_refused_need, refuse
 from orchestrator.repairs.copied_examples import find_copied_example
 from orchestrator.repairs.idle_steps import has_idle_step
@@ -103,6 +106,11 @@ class ReaderPolicy(Orchestrator):
         self._pool = pool
         self._write = write
         self.gauge = gauge
+        self._make_chooser: Callable[[], Chooser] | None = None
+
+    def choose_by(self, who: str, record: Callable[[], Record]) -> None:
+        """Choose among the likely workers of a need by this score of choice/scores.py, where outcomes are known."""
+        self._make_chooser = lambda: Chooser(who, record(), self.draw)
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked; the episode then ends as orchestrator_failed."""
@@ -321,9 +329,14 @@ class ReaderPolicy(Orchestrator):
     def _rank(self, needs: list[Need]) -> list[list[BoundNeed]]:
         """The workers that may be shown for each need, the most likely first."""
         if "named_operations" in self.repairs:
-            return [list_servers(need, self._pool.workers)[:CANDIDATES] for need in needs]
-        workers = list(self._pool.workers.values())
-        return [list_candidates(need, workers)[:CANDIDATES] for need in needs]
+            ranked = [list_servers(need, self._pool.workers) for need in needs]
+        else:
+            workers = list(self._pool.workers.values())
+            ranked = [list_candidates(need, workers) for need in needs]
+        if self._make_chooser is not None:
+            chooser = self._make_chooser()
+            ranked = [order_candidates(likely, self._pool.workers, chooser) for likely in ranked]
+        return [likely[:CANDIDATES] for likely in ranked]
 
     def _hold(self, worker: LiveWorker, need: Need) -> Mapping[str, JsonValue]:
         """The parameters of a worker, held to the operation of the need where they are."""

@@ -11,11 +11,13 @@ Policy (pool_registry/extension_table.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orchestrator.binding.bind_workers import BY_DESCRIPTION, Binding, BindingSettings
 from orchestrator.checkpoints import find_checkpoint
+from orchestrator.choice.predictor import check_installed
+from orchestrator.choice.scores import SCORES
 from orchestrator.dialects import find_dialect
 from orchestrator.engine.episode_loop import AGENT_WITH_TOOLS, Orchestrator
 from orchestrator.errors import UnknownOrchestrator
@@ -181,7 +183,7 @@ POLICIES = ExtensionTable(
             "router",
             "Router",
             "The one agent that did best on such queries, by the traces of this data folder.",
-            lambda r: RouterPolicy(list_agents(r.pool), r.pool, r.record),
+            lambda r: RouterPolicy(list_agents(r.pool), r.pool, r.record, r.draw),
             needs_agent=True,
             reads_traces=True,
             stays_because="chooses by the traces of this machine",
@@ -226,6 +228,12 @@ def is_reader(name: str) -> bool:
     return find_policy(name) is None and find_checkpoint(name)[1].is_reader
 
 
+def goes_by_traces(name: str) -> bool:
+    """Whether an orchestrator decides by recorded episodes."""
+    policy = find_policy(name)
+    return (policy is not None and policy.reads_traces) or bool(OrchestratorName.parse(name).options.who)
+
+
 def needs_reference(name: str) -> bool:
     """Whether an orchestrator runs only tasks that bring a plan of their own."""
     policy = find_policy(name)
@@ -235,6 +243,8 @@ def needs_reference(name: str) -> bool:
 def explain_stay(name: str) -> str:
     """Why an orchestrator cannot travel in a Space, as the end of a sentence that its policy's name begins; "" when
     it can."""
+    if OrchestratorName.parse(name).options.who:
+        return "chooses workers by the traces of this machine"
     policy = find_policy(name)
     if policy is None:
         return ""
@@ -268,15 +278,18 @@ def orchestrator_factory(
     gives another track record than this data folder's of now."""
     parsed = OrchestratorName.parse(name)
     policy = POLICIES.get(parsed.policy)
+    read_once = LoadOnce(record or (lambda: _read_track_record(pool)))
     if policy is None:
         plain = split_options(name)[0]
         bind_once = LoadOnce(lambda: plan_binding(pool, plain, binding))
-        return lambda _, draw: set_options(_open_checkpoint(plain, pool, draw, bind_once), pool, parsed.options)
-    read_once = LoadOnce(record or (lambda: _read_track_record(pool)))
+        return lambda _, draw: set_options(
+            _open_checkpoint(plain, pool, draw, bind_once), pool, parsed.options, read_once
+        )
     return lambda reference, draw: set_options(
         _complete(policy.make(PolicyRequest(parsed.worker, parsed.dialect, pool, reference, draw, read_once))),
         pool,
         parsed.options,
+        read_once,
     )
 
 
@@ -293,9 +306,14 @@ def _complete(orchestrator: Orchestrator) -> Orchestrator:
     return orchestrator if isinstance(orchestrator, Orchestrator) else PlainOrchestrator(orchestrator)
 
 
-def set_options(orchestrator: Orchestrator, pool: LivePool, options: TurnOptions) -> Orchestrator:
+def set_options(
+    orchestrator: Orchestrator, pool: LivePool, options: TurnOptions, record: Callable[[], TrackRecord] | None = None
+) -> Orchestrator:
     """The orchestrator with its turns written as the options say. Raises UnknownOrchestrator where it is no language
-    model that plans."""
+    model that plans, or chooses no workers by a score. `record`: as in `orchestrator_factory`."""
+    if options.who:
+        _choose_by(orchestrator, options.who, record or (lambda: _read_track_record(pool)))
+        options = replace(options, who="")
     if options == TurnOptions():
         return orchestrator
     if not isinstance(orchestrator, ModelPolicy | ReaderPolicy):
@@ -313,6 +331,20 @@ def set_options(orchestrator: Orchestrator, pool: LivePool, options: TurnOptions
         _switch_off(orchestrator, options.without)
     chosen = VotingPolicy(orchestrator, pool, options.samples) if options.samples > 1 else orchestrator
     return RecursivePolicy(chosen) if options.recursive else chosen
+
+
+def _choose_by(orchestrator: Orchestrator, who: str, record: Callable[[], TrackRecord]) -> None:
+    """Have workers chosen by a score. Raises UnknownOrchestrator where there is no such score, or nothing to choose."""
+    if who not in SCORES:
+        raise UnknownOrchestrator(f"there is no score {who!r} to choose workers by; use +who= with {', '.join(SCORES)}")
+    if who == "predictor":
+        check_installed()
+    if not isinstance(orchestrator, RouterPolicy | ReaderPolicy):
+        raise UnknownOrchestrator(
+            f"{orchestrator.name} chooses no workers by a score: only `router` and readers take +who={who}"
+        )
+    orchestrator.choose_by(who, record)
+    orchestrator.name += str(TurnOptions(who=who))
 
 
 def _switch_off(orchestrator: ModelPolicy | ReaderPolicy, without: tuple[str, ...]) -> None:

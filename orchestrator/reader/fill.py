@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.dialects.base import build_step, load_json
-from orchestrator.plan import Step, Turn, renumber_quotes, renumber_step
+from orchestrator.plan import Step, Turn, WorkerChoice, renumber_quotes, renumber_step
 from orchestrator.reader.needs import Need
 from orchestrator.reader.refusal import is_refusal
 from pool_registry.actions import JsonValue, clean_text
@@ -28,11 +28,13 @@ _STEP = re.compile(r"\s*([0-9]{1,3})\.\s*(.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class BoundNeed:
-    """A need and the worker that was chosen for it, with the likeness of both (1 is the same)."""
+    """A need and the worker that was chosen for it, with the likeness of both (1 is the same), and how it was chosen
+    where a score of outcomes did."""
 
     need: Need
     worker: str
     likeness: float
+    choice: WorkerChoice | None = None
 
 
 def format_fill(steps: Sequence[Step], answer: JsonValue) -> str:
@@ -86,7 +88,7 @@ def _build(place: int, item: BoundNeed, text: str | None) -> Step:
         except ValueError as error:
             problem = f"the arguments of step {place} are not JSON: {error}"
     step = build_step(place, item.worker, arguments, item.need.access)
-    step = replace(step, need=item.need.text)
+    step = replace(step, need=item.need.text, choice=item.choice)
     seen = {*step.access, *(k for k in step.references if k < place)}
     step = replace(step, access=tuple(sorted(seen)))
     return step.with_problem(problem) if problem else step

@@ -15,6 +15,7 @@ from statistics import fmean
 from sqlalchemy import Engine, func, select
 from sqlmodel import col
 
+from orchestrator.choice.outcomes import Outcome
 from orchestrator.traces.store import EpisodeRow, EventRow
 from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.upgrade import open_engine
@@ -35,6 +36,7 @@ class SoloEpisode:
     correct: bool
     wall_s: float
     cost: float
+    need: str = ""  # what the plan's only step was for, in a reader's words; "" elsewhere
 
 
 class TrackRecord:
@@ -48,6 +50,10 @@ class TrackRecord:
     def tasks(self, workers: Sequence[str]) -> int:
         """The number of different queries on record for these workers."""
         return len({alone.query for worker in workers for _, alone in self._of.get(worker, ())})
+
+    def outcomes(self, worker: str) -> list[Outcome]:
+        """What a worker alone was needed for, oldest first, and whether that was right."""
+        return [Outcome(alone.need or alone.query, alone.correct) for _, alone in self._of.get(worker, ())]
 
     def success(self, worker: str, query: str) -> float:
         """The estimated probability that a worker is right: its share on the NEIGHBOURS recorded queries most like
@@ -89,8 +95,20 @@ def read_solo_episodes(engine: Engine, pool: str) -> list[SoloEpisode]:
         .having(func.count(func.distinct(col(EventRow.worker))) == 1)
         .subquery()
     )
+    needs = (
+        select(
+            col(EventRow.episode), func.max(func.json_extract(col(EventRow.body), "$.turn.steps[0].need")).label("need")
+        )
+        .where(col(EventRow.type) == "turn_taken", col(EventRow.episode).in_(newest))
+        .group_by(col(EventRow.episode))
+        .subquery()
+    )
     columns = (EpisodeRow.query, EpisodeRow.correct, EpisodeRow.wall_s, EpisodeRow.cost)
-    query = select(callers.c.worker, *map(col, columns)).join(callers, callers.c.episode == col(EpisodeRow.id))
+    query = (
+        select(callers.c.worker, *map(col, columns), func.coalesce(needs.c.need, ""))
+        .join(callers, callers.c.episode == col(EpisodeRow.id))
+        .outerjoin(needs, needs.c.episode == col(EpisodeRow.id))
+    )
     with engine.connect() as connection:
         rows = connection.execute(query.order_by(col(EpisodeRow.started_at), col(EpisodeRow.id)))
         return [SoloEpisode(*row) for row in rows]

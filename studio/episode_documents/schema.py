@@ -163,6 +163,7 @@ class StepState(CallFigures):
     instruction: str = Field(description="The arguments in one line, with the outputs that are known.")
     planned: str = Field(description="The same with its references, as `$1`; empty where it has none that is known.")
     need: str = Field(description="What a reader said that the step is for, before a worker was chosen; else empty.")
+    choice: str = Field(description="How its worker was chosen, in a sentence; empty where no score of outcomes did.")
     round: int
     layer: int
     access: list[int] = Field(description="The steps whose outputs it may see.")
@@ -318,6 +319,7 @@ class StepDetail(CallFigures):
     icon: str
     description: str
     need: str
+    choice: str = Field(description="How its worker was chosen, in a sentence; empty where no score of outcomes did.")
     binding: StepBinding | None
     round: int
     status: StepStatus

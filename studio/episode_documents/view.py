@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, cast
 import networkx as nx
 
 from orchestrator.agreement import describe_agreement, is_unsure
+from orchestrator.choice.describe_choice import describe_choice
 from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.graphs.alignment import AlignedGraph
 from orchestrator.graphs.episode_graph import ANSWER, episode_graph
@@ -234,6 +235,7 @@ def _node(
         instruction=instruction,
         planned=planned,
         need=run.step.need[:SHORT],
+        choice=describe_choice(run.step.choice),
         round=run.round,
         layer=data["layer"],
         access=list(run.step.access),
@@ -320,6 +322,7 @@ def build_step_detail(episode: Episode, step_id: int, pool: Pool | None) -> Step
         icon=icon_of(spec.kind) if spec else "",
         description=spec.description if spec else "",
         need=run.step.need,
+        choice=describe_choice(run.step.choice),
         binding=_find_binding(episode, run),
         round=run.round,
         status=_status(run, step_id in tries),

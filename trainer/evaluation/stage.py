@@ -17,7 +17,7 @@ from typing import Protocol
 from orchestrator.binding.bind_workers import BY_DESCRIPTION, BindingSettings
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import OrchestratorName
-from orchestrator.policies.registry import POLICIES, find_policy
+from orchestrator.policies.registry import POLICIES, goes_by_traces
 from orchestrator.traces.store import Store
 from pool_registry.actions import Usage
 from pool_registry.calls.live_pool import LivePool, live_pool
@@ -113,8 +113,7 @@ class EvaluationCell:
     @property
     def reads_the_past(self) -> bool:
         """Whether it decides by recorded episodes or is shown lessons."""
-        policy = find_policy(self.orchestrator)
-        return (policy is not None and policy.reads_traces) or self.condition == MEMORY
+        return goes_by_traces(self.orchestrator) or self.condition == MEMORY
 
     def maker(self) -> MakeForTrial:
         """Return the function that makes its orchestrator, a new one for every trial."""

@@ -73,7 +73,7 @@ export function paintCard(entry, node) {
 function paintParts(parts, node) {
   const [word, path] = STATUSES[node.status] || STATUSES.PENDING;
   parts.text.textContent = node.need ? `${node.need}: ${node.instruction}` : node.instruction;
-  parts.text.title = node.planned && `planned as ${node.planned}`;
+  parts.text.title = [node.planned && `planned as ${node.planned}`, node.choice].filter(Boolean).join("\n");
   parts.status.replaceChildren(icon(path), el("b", {}, word));
   parts.time.textContent = node.reused ? "kept" : seconds(node.latency_s);
   const tokens = node.tokens_in + node.tokens_out;

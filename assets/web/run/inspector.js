@@ -79,6 +79,7 @@ function stepParts(detail) {
   const parts = [head(`Step ${detail.id} · ${detail.worker || "?"}`, detail, facts)];
   if (detail.description) parts.push(el("p.run-inspector-about", {}, detail.description));
   if (detail.need) parts.push(el("p.run-inspector-about", {}, `Needed: “${detail.need}”; ${detail.worker} fits it best.`));
+  if (detail.choice) parts.push(el("p.run-inspector-about", { "data-testid": "choice" }, detail.choice));
   if (detail.binding?.worker) parts.push(el("p.run-inspector-about", { "data-testid": "binding" }, describeBinding(detail.binding)));
   if (detail.error) parts.push(problem(detail.code, detail.error));
   if (detail.answered_by) parts.push(el("p.run-inspector-about.run-inspector-instead", {}, tookOver(detail)));

@@ -6,9 +6,11 @@ import asyncio
 
 import pytest
 
+from orchestrator.choice.outcomes import Outcome
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import Graded
+from orchestrator.plan import Step, Turn
 from orchestrator.policies.registry import make_orchestrator, orchestrator_factory
 from orchestrator.policies.router import MIN_TASKS, RouterPolicy
 from orchestrator.traces.agent_track_record import SoloEpisode, TrackRecord, read_track_record
@@ -159,3 +161,25 @@ def test_what_is_recorded_after_the_first_orchestrator_was_made_does_not_change_
             return [*before, *make(None, None).rank_agents("task")]
 
     assert asyncio.run(play_all()) == ["a", "b", "a", "b"]
+
+
+class OneNeed:
+    """An orchestrator that says what its only step is for, as a reader does."""
+
+    name = "one-need"
+
+    async def turn(self, episode: Episode) -> Turn:
+        return Turn((Step(1, "a", {"instruction": episode.query}, need="product of two numbers"),), "$1")
+
+
+def test_the_record_keeps_the_need_of_a_step_that_decided_alone(endpoint, store):
+    Endpoint.reply = staticmethod(lambda _: "42")
+
+    async def play_one() -> None:
+        async with live_pool(pool_of(endpoint, "a")) as live:
+            episode = await run_episode(EpisodeSpec("6*7?"), OneNeed(), live, sink=store.traces)
+            store.traces.append(episode.id, Graded(True, "", 1.0))
+
+    asyncio.run(play_one())
+    store.traces.flush()
+    assert read_track_record("p").outcomes("a") == [Outcome("product of two numbers", True)]
