@@ -19,8 +19,9 @@ SKILLS = (0.05, 0.95)
 PRICES = (0.2, 3.0)  # of a call, in cents
 LATENCIES = (0.2, 4.0)  # of a call, in seconds
 FAILURES = (0.0, 0.04)  # the share of calls that come back with an error
+LOGGED = 60  # questions of a topic that logs are drawn from
 WRONG_ANSWERS = 3  # that experts who are wrong choose from
-ASKED = 2  # questions of each topic that a pool is judged by
+ASKED = 1  # questions of each topic that a pool is judged by
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +59,21 @@ class Ground:
     def log(self, outcomes: int, seed: int) -> list[list[LoggedOutcome]]:
         """So many past outcomes of each expert and topic, on other questions than those that judge."""
         random = Random(f"{seed}/log")
-        judging = {question for question, _ in self.questions}
-        spare = [[question for question in topic.questions if question not in judging] for topic in self.topics]
+        logged = [split_questions(topic)[0] for topic in self.topics]
         return [
             [
-                LoggedOutcome(random.choice(spare[topic]), topic, random.random() < expert.chance(topic))
+                LoggedOutcome(random.choice(logged[topic]), topic, random.random() < expert.chance(topic))
                 for topic in range(len(self.topics))
                 for _ in range(outcomes)
             ]
             for expert in self.experts
         ]
+
+
+def split_questions(topic: Topic) -> tuple[list[str], list[str]]:
+    """The questions of a topic that logs are drawn from, and those that judge: always the same ones."""
+    shuffled = Random(topic.name).sample(topic.questions, len(topic.questions))
+    return shuffled[:LOGGED], shuffled[LOGGED:]
 
 
 def draw_ground(seed: int, seen: bool) -> Ground:
@@ -86,7 +92,9 @@ def draw_ground(seed: int, seen: bool) -> Ground:
         for place in range(random.randint(*EXPERTS))
     )
     questions = [
-        (question, place) for place, topic in enumerate(topics) for question in random.sample(topic.questions, ASKED)
+        (question, place)
+        for place, topic in enumerate(topics)
+        for question in random.sample(split_questions(topic)[1], ASKED)
     ]
     return Ground(experts, topics, tuple(questions))
 

@@ -3,10 +3,13 @@
 Topics are what agents are asked: hand-written ones (data/tasks/agent_topics.yaml), the fields of a list of tools
 (tools.jsonl of Seal-Tools, Apache-2.0, if its path is given), worlds and projects. Pools are tools with the needs of
 reference plans. Topics that training must not meet are chosen here, by name, before any text is drawn.
+
+    python -m podium_lessons.agents.texts --out build/choice-texts.json.gz [--tools tools.jsonl] [--tasks 16000]
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import re
@@ -167,3 +170,16 @@ def _describe_pools(table: TextTable, tasks: Iterable[Task]) -> Iterator[dict[st
     for cards, needs in pools.items():
         if needs:
             yield {"cards": list(cards), "needs": [[text, sorted(served)] for text, served in needs.items()]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--tools", type=Path, help="tools.jsonl of Seal-Tools")
+    parser.add_argument("--tasks", type=int, default=16_000, help="whose pools of tools are described")
+    options = parser.parse_args()
+    write_texts(options.out, options.tools, options.tasks)
+
+
+if __name__ == "__main__":
+    main()
