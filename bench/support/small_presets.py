@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pool_registry.language_models.model_files import model_path
+from trainer.methods.grpo.method import GRPO
 from trainer.methods.grpo.section import GrpoSettings, PhaseSettings
+from trainer.methods.sft.method import SFT
 from trainer.methods.sft.section import SftSettings
 from trainer.recipe import Recipe
 from trainer.recipe_sections import EvaluateSettings, SavingSettings
@@ -79,12 +81,13 @@ def shrink_recipe(recipe: Recipe, base: Path) -> Recipe:
     """The recipe on the model in `base`, with two steps of every stage and one of every phase, a few episodes and one
     task to evaluate."""
     model = recipe.model.model_copy(update={"base": str(base), "start": "", "turn_tokens": 24})
+    sft, grpo = SFT.read(recipe), GRPO.read(recipe)
     return recipe.model_copy(
         update={
             "model": model,
             "tasks": recipe.tasks.model_copy(update={"count": 12}),
-            "sft": recipe.sft and _shrink_sft(recipe.sft),
-            "grpo": recipe.grpo and _shrink_grpo(recipe.grpo),
+            "sft": sft and _shrink_sft(sft),
+            "grpo": grpo and _shrink_grpo(grpo),
             "evaluate": recipe.evaluate and _shrink_evaluation(recipe.evaluate),
             "threads": 1,
         }
