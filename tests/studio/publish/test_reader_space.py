@@ -8,7 +8,6 @@ import json
 
 import pytest
 
-from assets import asset
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.policies.reader import ReaderPolicy
 from pool_registry.language_models.completion import Completion, Draw, Grammar, Message
@@ -20,7 +19,7 @@ from studio.publish import space_repo
 from studio.publish.cards import model_card
 from studio.publish.model_repo import Weights
 from studio.publish.request import Publication
-from studio.publish.space_repo import ModelLink, make_space_bundle
+from studio.publish.space_repo import SPACE_APP, ModelLink, make_space_bundle
 
 POOL = Pool(
     name="mine",
@@ -76,7 +75,7 @@ def test_a_space_runs_a_reader(monkeypatch, tmp_path):
     async def write(messages: list[Message], _grammar: Grammar | None, _draw: Draw | None) -> Completion:
         return Completion(next(texts))
 
-    spec = importlib.util.spec_from_file_location("space_live", asset("space/live.py"))
+    spec = importlib.util.spec_from_file_location("space_live", SPACE_APP / "live.py")
     live = importlib.util.module_from_spec(spec)
     monkeypatch.setenv("PODIUM_HOME", str(tmp_path))
     spec.loader.exec_module(live)

@@ -42,6 +42,7 @@ show();
 def build() -> gr.Blocks:
     """Build the page."""
     traces = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((HERE / "traces").glob("*.json"))]
+    demo: gr.Blocks
     with gr.Blocks(title=SPACE["info"]["title"]) as demo:
         _part({"info": SPACE["info"]})
         composer = Composer(SPACE, traces) if SPACE["visitors"] != "replay" else None
@@ -61,7 +62,7 @@ class Composer:
     """Query, keys and buttons of a live Space."""
 
     def __init__(self, space: dict[str, Any], traces: list[dict[str, Any]]) -> None:
-        from live import LiveRunner  # the engine travels with live Spaces only
+        from live import LiveRunner  # type: ignore[import-not-found]  # beside this file, in live Spaces only
 
         self.runner = LiveRunner(space, HERE)
         self.names = [key["name"] for key in space["keys"]] if space["visitors"] == "own_key" else []
