@@ -98,7 +98,7 @@ check-web:
 	@if command -v npm > /dev/null; then \
 	  set -e; \
 	  cmp -s package-lock.json node_modules/.checked-lock || { npm ci --no-audit --no-fund; cp package-lock.json node_modules/.checked-lock; }; \
-	  npm run --silent lint:js; npm run --silent types; npm run --silent lint:css; \
+	  npm run --silent lint:js; npm run --silent types; npm run --silent lint:css; npm run --silent test; \
 	elif [ "$$CI" = true ] || [ "$$PODIUM_CI" = 1 ]; then \
 	  echo "check-web needs Node.js 20.19 or newer (npm was not found)" >&2; exit 1; \
 	else \

@@ -51,8 +51,8 @@ LOGGED_IN = """
 
 def head(*, login: bool) -> str:
     """What goes into the head of every page; with `login` also who is logged in."""
-    sheets = ["/podium/web/lib/tokens.css", "/podium/web/lib/app.css", *stylesheets()]
-    links = "\n".join(f'<link rel="stylesheet" href="{address}">' for address in sheets)
+    base = [f"/podium/web/lib/{name}.css" for name in ("tokens", "app", "components")]
+    links = "\n".join(f'<link rel="stylesheet" href="{address}">' for address in [*base, *stylesheets()])
     font = "/podium/fonts/inter-latin-wght-normal.woff2"
     return f"""
 <link rel="icon" type="image/svg+xml" href="/podium/web/logo.svg">

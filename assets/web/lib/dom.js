@@ -68,8 +68,9 @@ export function icon(path, className = "podium-icon") {
 export function seconds(value) {
   if (value === null || value === undefined) return "";
   if (value < 0.0995) return `${(value * 1000).toFixed(value < 0.00995 ? 1 : 0)} ms`;
-  if (value < 60) return `${value.toFixed(value < 10 ? 2 : 1)} s`;
-  return `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
+  if (value < 59.95) return `${value.toFixed(value < 9.995 ? 2 : 1)} s`;
+  const whole = Math.round(value);
+  return `${Math.floor(whole / 60)} min ${whole % 60} s`;
 }
 
 /** @param {number|null} value */
