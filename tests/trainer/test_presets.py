@@ -19,6 +19,8 @@ ON_A_SERVER = "reader-gpu"  # its rollouts also with vLLM as a server of their o
 # vLLM in the trainer's process is the same code for every preset, and takes a minute to start: two use it, one
 # of a reader and one with phases. The others run with transformers in its place.
 WITH_VLLM = ("reader-gpu", "conductor-paper")
+# Agents of 135 million weights, which bench/baselines.py runs; and what learns from recorded runs (methods/dpo).
+ELSEWHERE = ("evaluate-baselines", "dpo-own-episodes")
 NO_VLLM = pytest.mark.skipif(not HAS_VLLM, reason="vLLM cannot be imported here")
 
 
@@ -34,7 +36,7 @@ def list_runs():
                 yield pytest.param(name, "transformers", id=f"{name}-transformers_in_place_of_{backend}")
             if name == ON_A_SERVER:
                 yield pytest.param(name, "vllm", id=f"{name}-vllm", marks=NO_VLLM)
-        elif name != "evaluate-baselines":  # agents of 135 million weights: bench/baselines.py runs it
+        elif name not in ELSEWHERE:
             yield pytest.param(name, backend, id=f"{name}-{backend}")
 
 
