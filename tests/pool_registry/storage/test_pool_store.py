@@ -123,7 +123,8 @@ def test_the_data_folder_and_its_database_are_this_accounts_alone(tmp_path):
 def test_a_data_folder_that_was_open_to_others_is_closed_and_a_project_is_left_alone(tmp_path):
     old, project = tmp_path / "old", tmp_path / "project"
     for folder, name in ((old, "podium.db"), (project, "README.md")):
-        folder.mkdir(mode=0o755)
+        folder.mkdir()
+        folder.chmod(0o755)  # whatever umask an earlier test has left
         (folder / name).touch(mode=0o644)
     open_engine(find_home(old)).dispose()
     find_home(project)
