@@ -10,6 +10,7 @@ from orchestrator.choice.outcomes import Outcome
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import Graded
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.registry import make_orchestrator, orchestrator_factory
 from orchestrator.policies.router import MIN_TASKS, RouterPolicy
@@ -163,7 +164,7 @@ def test_what_is_recorded_after_the_first_orchestrator_was_made_does_not_change_
     assert asyncio.run(play_all()) == ["a", "b", "a", "b"]
 
 
-class OneNeed:
+class OneNeed(Orchestrator):
     """An orchestrator that says what its only step is for, as a reader does."""
 
     name = "one-need"
