@@ -1,6 +1,7 @@
 // The Traces page: every past run, filtered on the server, each a link that reopens it.
 
 import { getDocument, sendCommand } from "../lib/api.js";
+import { button } from "../lib/controls.js";
 import { count, dollars, el, heading, recall, remember, seconds } from "../lib/dom.js";
 import { describeSteps } from "../lib/outcome.js";
 import { plain, Toast } from "../lib/reply.js";
@@ -9,28 +10,36 @@ import { needs } from "../lib/rights.js";
 
 const FILTERS = ["text", "pool", "orchestrator", "state", "user", "source", "nested", "sort"];
 const REFRESH_MS = 4000;
+/** @type {Record<string, string>} */
 const WORDS = {
   gave_up: "gave up", max_rounds: "out of rounds", max_tokens: "out of tokens", max_cost: "out of budget", deadline: "out of time",
   orchestrator_failed: "orchestrator failed",
 };
 // Of a result, for its colour: an answer that nothing verified is odd, and so is a run that somebody cut short.
+/** @type {Record<string, string>} */
 const KINDS = { correct: "good", answered: "odd", stopped: "odd", interrupted: "odd", running: "running", waiting: "running", rejected: "odd" };
 
+/** @type {Record<string, string>} */
 const SOURCES = { mine: "Mine", served: "Served", evaluation: "Evaluation", training: "Training" };
 // Columns that the list can be sorted by, and the field of the summary behind each.
+/** @type {Record<string, string>} */
 const SORTS = { Result: "state", Orchestrator: "orchestrator", Pool: "pool", Steps: "steps", Time: "wall_s", Tokens: "tokens", Cost: "cost", Started: "started_at" };
 
 const COLUMNS = ["Query", "Result", "Orchestrator", "Pool", "Source", "User", "Steps", "Time", "Tokens", "Cost", "Started", "Star"];
 
+/** @param {HTMLElement} root */
 export function mount(root) {
   new TracesPage(root).start();
 }
 
 class TracesPage {
+  /** @param {HTMLElement} root */
   constructor(root) {
+    /** @type {Record<string, string>} */
     this.filters = Object.fromEntries(FILTERS.map((name) => [name, recall(name) || ""]));
     this.shown = 0;
     this.bar = el("div.traces-bar");
+    /** @type {Record<string, HTMLSelectElement>} */
     this.inputs = {};
     this.body = el("tbody");
     this.note = el("p.traces-note", { role: "status" });
@@ -61,6 +70,7 @@ class TracesPage {
   drawBar() {
     const text = el("input.page-search", { type: "search", placeholder: "Search query, answer or id", "aria-label": "Search" });
     text.value = this.filters.text;
+    /** @type {number | undefined} */
     let waiting;
     text.addEventListener("input", () => {
       clearTimeout(waiting);
@@ -79,13 +89,14 @@ class TracesPage {
     this.bar.append(el("label.traces-nested", {}, box, "inner episodes too"));
   }
 
+  /** @param {string} name @param {string} value */
   set(name, value) {
     this.filters[name] = value;
     remember(name, value);
     this.load(false);
   }
 
-  /** Fetch a page of rows; a newer request wins over one that is still under way. */
+  /** Fetch a page of rows; a newer request wins over one that is still under way. @param {boolean} append */
   async load(append) {
     const request = (this.request = Symbol());
     const query = new URLSearchParams({ ...this.filters, offset: String(append ? this.shown : 0) });
@@ -107,7 +118,7 @@ class TracesPage {
     this.fill("state", reply.states, (state) => WORDS[state] || state);
     this.fill("user", reply.users);
     this.fill("source", reply.sources, (source) => SOURCES[source] || source);
-    this.showUsers(reply.users.length > 0 || this.filters.user);
+    this.showUsers(reply.users.length > 0 || Boolean(this.filters.user));
     const rows = reply.rows.map((trace) => this.row(trace));
     if (append) this.body.append(...rows);
     else this.body.replaceChildren(...rows);
@@ -123,7 +134,7 @@ class TracesPage {
     const line = el("tr");
     this.all = el("input", { type: "checkbox", "aria-label": "Choose all that are shown" });
     this.all.addEventListener("change", () => {
-      for (const box of this.body.querySelectorAll("input[data-choose]")) this.choose(box.dataset.choose, this.all.checked, box);
+      for (const box of this.body.querySelectorAll("input")) this.choose(box.dataset.choose || "", this.all.checked, box);
     });
     line.append(el("th", { scope: "col", "data-name": "Choose" }, this.all));
     for (const name of COLUMNS) {
@@ -141,7 +152,7 @@ class TracesPage {
     return el("thead", {}, line);
   }
 
-  /** Sort by a column: the largest first, then the other way round. */
+  /** Sort by a column: the largest first, then the other way round. @param {string} sort */
   sortBy(sort) {
     const now = this.filters.sort || "-started_at";
     this.set("sort", now === `-${sort}` ? sort : `-${sort}`);
@@ -159,6 +170,7 @@ class TracesPage {
     }
   }
 
+  /** @param {import("../types").TraceLine} trace */
   row(trace) {
     const link = el("a.traces-query", { href: `/?episode=${encodeURIComponent(trace.id)}`, title: trace.query }, trace.query);
     const box = el("input", { type: "checkbox", "data-choose": trace.id, "aria-label": `Choose ${trace.query}` });
@@ -178,6 +190,7 @@ class TracesPage {
       cell("Star", starButton(trace.id, trace.starred)));
   }
 
+  /** @param {string} id @param {boolean} on @param {HTMLInputElement | null} box */
   choose(id, on, box = null) {
     if (box) box.checked = on;
     if (on) this.chosen.add(id);
@@ -201,10 +214,11 @@ class TracesPage {
 
   clear() {
     this.chosen.clear();
-    for (const box of this.body.querySelectorAll("input[data-choose]")) /** @type {HTMLInputElement} */ (box).checked = false;
+    for (const box of this.body.querySelectorAll("input")) box.checked = false;
     this.drawActions();
   }
 
+  /** @param {string} action */
   async act(action, fields = {}) {
     const reply = await sendCommand("traces", { action, ids: [...this.chosen], ...fields });
     this.toast.say(reply.ok ? reply.message : plain(reply.problems), !reply.ok);
@@ -247,13 +261,14 @@ class TracesPage {
     );
   }
 
-  /** Who ran what is shown where people log in or clients have tokens. */
+  /** Who ran what is shown where people log in or clients have tokens. @param {boolean} several */
   showUsers(several) {
     this.inputs.user.hidden = !several;
-    this.table.classList.toggle("traces-shared", Boolean(several));
+    this.table.classList.toggle("traces-shared", several);
   }
 
-  fill(name, values, word = (value) => value) {
+  /** @param {string} name @param {string[]} values */
+  fill(name, values, word = (/** @type {string} */ value) => value) {
     const select = this.inputs[name];
     const chosen = this.filters[name];
     const choices = new Set([...values, ...(chosen ? [chosen] : [])]);
@@ -264,12 +279,7 @@ class TracesPage {
   }
 }
 
-function button(text, act) {
-  const node = el("button.page-button", { type: "button" }, text);
-  node.addEventListener("click", act);
-  return node;
-}
-
+/** @param {string} name @param {Node | string} content */
 function cell(name, content) {
   return el("td", { "data-name": name }, content);
 }
@@ -284,6 +294,7 @@ function result(trace) {
   return box;
 }
 
+/** @param {string} iso */
 function ago(iso) {
   const then = new Date(iso);
   const passed = (Date.now() - then.getTime()) / 1000;
