@@ -132,6 +132,15 @@ def test_form_and_yaml_follow_each_other(page, studio_url):
     expect(page.locator(".train-stage", has_text="GRPO")).to_have_count(0)
 
 
+def test_a_section_that_is_switched_on_begins_with_its_own_defaults(page, studio_url):
+    write_yaml(page, studio_url, "sft: {}")
+    page.get_by_role("button", name="Form", exact=True).click()
+    page.locator("[data-switch='dpo']").click()
+    expect(page.locator("section[data-key='dpo'] > .train-form-head")).to_contain_text("Preferences")
+    rate = field(page, "dpo.optimizer.learning_rate").locator("input")
+    assert float(rate.input_value()) == 5e-6, "not that of fine-tuning, which is twenty times as high"
+
+
 def test_problems_stand_at_their_field_and_the_button_says_how_many(page, studio_url):
     open_recipe(page, studio_url)
     steps = field(page, "sft.steps")
