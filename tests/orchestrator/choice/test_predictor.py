@@ -24,9 +24,9 @@ def know(right: list[str], wrong: list[str]) -> Known:
 def test_the_worker_that_was_right_on_such_questions_is_the_likelier_one():
     beekeeper, vintner, newcomer = know(BEES, WINES), know(WINES, BEES), know([], [])
     bees = predict_success("Why is my beehive so quiet in winter?", [beekeeper, vintner, newcomer])
-    assert bees[0] > 0.5 > 0.35 > bees[1] and bees[0] > bees[2] > bees[1]
+    assert bees[0] > bees[2] > bees[1] and bees[0] - bees[1] > 0.15
     wines = predict_success("At what temperature do I serve Rioja?", [beekeeper, vintner, newcomer])
-    assert wines[1] > 0.5 > 0.35 > wines[0]
+    assert wines[1] > wines[2] > wines[0] and wines[1] - wines[0] > 0.15
 
 
 def test_workers_without_any_outcome_are_told_apart_by_nothing_but_their_cards():
