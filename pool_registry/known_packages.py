@@ -18,7 +18,7 @@ class KnownPackage:
 KNOWN_PACKAGES = (
     KnownPackage(
         "podium-lessons",
-        "pip install ./lessons (in a checkout of Podium), or pip install podium-lessons",
+        "pip install ./lessons, in a checkout of Podium",
         {
             "podium.tasks": frozenset(
                 "ledger atlas forge itinerary workshop dossier casual worlds projects everyday".split()  # noqa: SIM905

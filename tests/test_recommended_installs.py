@@ -63,7 +63,7 @@ def all_advice() -> set[tuple[str, bool]]:
         ("run `pip install .` there", {("podium-studio", False)}),
         ("pip install -r llama.cpp/requirements.txt && x", set()),
         ("pip install foo.", {("foo", False)}),
-        ("pip install ./lessons (in a checkout), or pip install podium-lessons", {("podium-lessons", False)}),
+        ("pip install ./lessons, in a checkout of Podium", {("podium-lessons", False)}),
     ],
 )
 def test_advice_is_found_in_sentences(text, advice):
@@ -81,9 +81,9 @@ def test_every_extra_that_is_recommended_exists():
 @needs(sys.platform.startswith("linux"), "builds of vLLM")
 def test_all_that_is_recommended_resolves_together():
     """In a fresh environment; what resolves together also resolves alone."""
-    whole = sorted(requirement for requirement, alone in all_advice() if not alone)
-    resolve([write_place(name) for name in whole])
-    resolve(["--no-deps", *sorted(requirement for requirement, alone in all_advice() if alone)])
+    advice = sorted(all_advice())
+    resolve([write_place(requirement) for requirement, alone in advice if not alone])
+    resolve(["--no-deps", *(write_place(requirement) for requirement, alone in advice if alone)])
 
 
 def write_place(requirement: str) -> str:

@@ -49,7 +49,7 @@ def test_a_missing_source_names_its_package_and_the_command(without_packages, so
     name = next(name for name in list_names(source) if name not in ("examples", "nope"))
     assert str(error.value) == (
         f"the task source {name!r} comes with the package podium-lessons, which is not installed. Install it with: "
-        "pip install ./lessons (in a checkout of Podium), or pip install podium-lessons"
+        "pip install ./lessons, in a checkout of Podium"
     )
     assert find_missing_package([source]) == "podium-lessons"
 
