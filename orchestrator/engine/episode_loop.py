@@ -32,7 +32,7 @@ from orchestrator.engine.events import (
     TurnTaken,
 )
 from orchestrator.engine.executor import Recorder, RoundRun
-from orchestrator.engine.release import Decision, Orchestrator, PlanRelease
+from orchestrator.engine.release import Decision, Orchestrator, PlanRelease, complete_orchestrator
 from orchestrator.errors import InvalidQuery, OrchestratorError
 from orchestrator.plan import MAX_QUOTED_CHARS, Step, Turn, check_turn, count_quoted_chars, references, substitute
 from pool_registry.actions import JsonValue, Observation, clean_text
@@ -182,6 +182,7 @@ class _Loop:
     recorded: Episode | None = None  # one that waited
 
     def __post_init__(self) -> None:
+        self.orchestrator = complete_orchestrator(self.orchestrator)
         self.episode = self.recorded or Episode(self.spec.id or new_episode_id())
         self._clock = asyncio.get_running_loop().time
         self._zero = self._clock() - self.episode.last_at

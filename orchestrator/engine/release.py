@@ -32,6 +32,20 @@ class Orchestrator(Protocol):
         return True
 
 
+class _PlainOrchestrator(Orchestrator):
+    """One that is no subclass of Orchestrator, with the defaults of the members that it leaves out."""
+
+    def __init__(self, inner: Orchestrator) -> None:
+        for member in ("name", "turn", "gives_up", "accepts_answer"):
+            if hasattr(inner, member):
+                setattr(self, member, getattr(inner, member))
+
+
+def complete_orchestrator(orchestrator: Orchestrator) -> Orchestrator:
+    """Give an orchestrator of another package, which may have a name and `turn` alone, the other members."""
+    return orchestrator if isinstance(orchestrator, Orchestrator) else _PlainOrchestrator(orchestrator)
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What was decided about a plan, and by whom. `turn` is the plan as it was edited, `edits` how; without a turn the

@@ -20,6 +20,7 @@ from orchestrator.choice.predictor import check_installed
 from orchestrator.choice.scores import SCORES
 from orchestrator.dialects import find_dialect
 from orchestrator.engine.episode_loop import AGENT_WITH_TOOLS, Orchestrator
+from orchestrator.engine.release import complete_orchestrator
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, split_options
 from orchestrator.plan import Turn
@@ -286,24 +287,13 @@ def orchestrator_factory(
             _open_checkpoint(plain, pool, draw, bind_once), pool, parsed.options, read_once
         )
     return lambda reference, draw: set_options(
-        _complete(policy.make(PolicyRequest(parsed.worker, parsed.dialect, pool, reference, draw, read_once))),
+        complete_orchestrator(
+            policy.make(PolicyRequest(parsed.worker, parsed.dialect, pool, reference, draw, read_once))
+        ),
         pool,
         parsed.options,
         read_once,
     )
-
-
-class PlainOrchestrator(Orchestrator):
-    """A policy of another package that is no subclass of Orchestrator, with the members that it leaves out."""
-
-    def __init__(self, inner: Orchestrator) -> None:
-        for member in ("name", "turn", "gives_up", "accepts_answer"):
-            if hasattr(inner, member):
-                setattr(self, member, getattr(inner, member))
-
-
-def _complete(orchestrator: Orchestrator) -> Orchestrator:
-    return orchestrator if isinstance(orchestrator, Orchestrator) else PlainOrchestrator(orchestrator)
 
 
 def set_options(

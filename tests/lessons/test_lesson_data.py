@@ -68,6 +68,7 @@ def test_every_family_has_a_file_and_every_file_is_used():
     assert set(files) == {
         *SUITES,
         *(suite.name for suite in CASUAL_SUITES),
+        "agent_topics",
         "joined",
         "project_tools",
         "worlds",

@@ -39,8 +39,9 @@ def load_encoder(folder: Path) -> tuple[Any, Any]:
     """The tokenizer and the plain encoder of a folder."""
     from transformers import AutoModel, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    return tokenizer, AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True).float().eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    model = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True, trust_remote_code=False)
+    return tokenizer, model.float().eval()
 
 
 def merge_adapter(encoder: Any, folder: Path) -> Any:
