@@ -35,7 +35,7 @@ from trainer.tasks.registry import find_missing_package
 if TYPE_CHECKING:
     from trainer.rented.hub_jobs import RentedMachine
 
-FIRST = "cpu-first-steps"
+FIRST = ("cpu-first-steps", "own-pool")  # what the page shows first, where it can start
 RENTING = Recipe.model_validate({"where": "hf:any", "evaluate": {}})  # what only an owner may have run
 DEFAULT_TASKS = 70  # to learn from, of those that a job makes where there are none
 
@@ -239,8 +239,11 @@ def _parse_fields(fields: Fields) -> Recipe:
 
 def _choose_first(presets: Sequence[PresetDocument]) -> str:
     """The preset that the page shows first: one that can start here, if there is one."""
-    names = sorted((preset.needs != "", preset.name != FIRST, place) for place, preset in enumerate(presets))
-    return presets[names[0][2]].name if names else ""
+
+    def rank(preset: PresetDocument) -> tuple[bool, int]:
+        return preset.needs != "", FIRST.index(preset.name) if preset.name in FIRST else len(FIRST)
+
+    return min(presets, key=rank).name if presets else ""
 
 
 def list_preset_documents() -> list[PresetDocument]:
