@@ -98,10 +98,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with what is made once for all tests: indexes and databases of the starter pool."""
-    folder = tmp_path_factory.mktemp("home")
-    (folder / "artifacts").symlink_to(Path(os.environ["PODIUM_HOME"]) / "artifacts")
-    return folder
+    """A data folder. What is built from files that ship lies in PODIUM_BUILT, for all tests."""
+    return tmp_path_factory.mktemp("home")
 
 
 def run(python: Path, *arguments: str, home: Path, site: Path | None = None) -> subprocess.CompletedProcess[str]:
