@@ -123,15 +123,16 @@ CELLS = {
     "words": "the four families in a person's words",
     "refusals": "questions that no worker of their pool can answer",
 }
+ALONE = "smollm2-reader+without=all"  # the model without the repairs of its plans
 CHECKPOINTS = {
     "smollm2-reader": "`smollm2-reader`, any pool",
-    "smollm2-reader+samples=4": "the same, four plans",
+    ALONE: "the model alone",
+    "smollm2-reader+samples=4": "`smollm2-reader`, four plans",
     "smollm2-sft": "`smollm2-sft`, one pool, bound",
     "smollm2-sft, unbound": "the same, not bound",
     "starter-grpo": "`starter-grpo` (tiny), one pool, bound",
     "starter-grpo, unbound": "the same, not bound",
 }
-ALONE = "smollm2-reader+without=all"  # the model without the repairs of its plans
 REACH = {
     "plain": "plain questions, on the pool that ships",
     "fresh": "questions by hand on three pools that no training had",
