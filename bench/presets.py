@@ -32,9 +32,7 @@ from pool_registry.storage.data_folder import find_home
 from trainer.job_process import run_job
 from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.jobs.queue import JobStore
-from trainer.methods.grpo.method import GRPO
 from trainer.methods.grpo.section import RewardSettings
-from trainer.methods.sft.method import SFT
 from trainer.recipe import Recipe, list_presets, load_recipe
 
 OUT = Path(__file__).parent / "results" / "presets.json"
@@ -62,8 +60,8 @@ def main() -> None:
 
 def list_training_presets() -> list[str]:
     """Those that learn from tasks: recorded runs, which DPO learns from, a small job has none of."""
-    recipes = {name: load_recipe(name) for name in list_presets()}
-    return [name for name, recipe in recipes.items() if SFT.read(recipe) or GRPO.read(recipe)]
+    stages = {name: load_recipe(name).training_stages for name in list_presets()}
+    return [name for name, rows in stages.items() if any(row.method.needs_tasks(row.settings) for row in rows)]
 
 
 def measure_preset(preset: Recipe, folder: Path) -> dict[str, Any]:

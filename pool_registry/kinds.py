@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from pool_registry.errors import InvalidPool
-from pool_registry.extension_table import ExtensionTable
+from pool_registry.extensions.extension_table import ExtensionTable
 from pool_registry.worker import Role, Worker, WorkerSpec
 
 

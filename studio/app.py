@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -28,6 +28,7 @@ from studio.access.permissions import Need, Permissions
 from studio.access.request_guards import GRADIO_ROUTES, LOOPBACK, GradioGate, SameOrigin
 from studio.access.roles import UserRole
 from studio.export.routes import export_routes
+from studio.frame.added_pages import draw_page, include_routes
 from studio.frame.navigation import PAGES
 from studio.frame.theme import head, theme
 from studio.frame.uploads import upload_routes
@@ -50,18 +51,15 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
         runtime.close()
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
-    for page in PAGES.values():
-        if page.folder is not None:
-            app.mount(f"/podium/web/{page.name}", StaticFiles(directory=page.folder))
+    # Before the folder of all pages, whose address begins like theirs.
+    problems = {page.name: include_routes(app, page, runtime) for page in PAGES.values()}
     for folder in ("web", "fonts"):  # not below /assets: that address is Gradio's own
         app.mount(f"/podium/{folder}", StaticFiles(directory=asset(folder)))
-    for page in PAGES.values():
-        app.include_router(page.load().routes(runtime))
     app.include_router(export_routes(runtime))
     app.include_router(upload_routes())
     app.include_router(housekeeping_routes(runtime))
     app.add_middleware(GradioGate)
-    blocks = pages(runtime)
+    blocks = pages(runtime, problems)
     if login:
         accounts = Accounts(runtime.store.engine)
         permissions = Permissions((row, Need(UserRole.VIEWER)) for row in GRADIO_ROUTES)
@@ -94,12 +92,12 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
     return application
 
 
-def pages(runtime: Runtime) -> Any:
-    """Every page of the studio; the first of the table is at /."""
+def pages(runtime: Runtime, problems: Mapping[str, str]) -> Any:
+    """Every page of the studio; the first of the table is at /. `problems`: why a page cannot be shown, by its name."""
     first, *others = PAGES.values()
     with gr.Blocks(title="Podium") as demo:
-        first.load().build(runtime)
+        draw_page(first, runtime)
     for page in others:
         with demo.route(page.title, path=page.address.removeprefix("/")):
-            page.load().build(runtime)
+            draw_page(page, runtime, problems[page.name])
     return demo

@@ -35,7 +35,7 @@ class Logs(NamedTuple):
     one `group` are workers of one pool. `likeness` is the cosine of need and card, of a tool alone."""
 
     need: Tensor
-    asked: Tensor
+    past: Tensor
     verdicts: Tensor
     present: Tensor
     group: Tensor
@@ -53,7 +53,7 @@ class TokenTable:
 
 def measure_cosines(logs: Logs) -> Tensor:
     """The cosine of each need with each entry of its worker's log [rows, entries]; -1 where there is none."""
-    cosines = torch.einsum("rv,rev->re", logs.need.float(), logs.asked.float())
+    cosines = torch.einsum("rv,rev->re", logs.need.float(), logs.past.float())
     return torch.where(logs.present, cosines, torch.full_like(cosines, -1.0))
 
 
@@ -75,15 +75,15 @@ def join_segments(table: TokenTable, segments: Tensor) -> tuple[Tensor, Tensor]:
     return joined[:, :longest], torch.arange(longest, device=tokens.device) < lengths
 
 
-def show_log(cosines: Tensor, asked: Tensor, verdicts: Tensor) -> Tensor:
+def show_log(cosines: Tensor, past: Tensor, verdicts: Tensor) -> Tensor:
     """The segments of the entries that are most like the need, the most similar first: verdict, text, separator."""
     count = min(SHOWN, cosines.shape[1])
     if not count:
-        return asked.new_zeros((len(asked), 0))
+        return past.new_zeros((len(past), 0))
     best = cosines.topk(count, dim=1)
     shown = best.values > -1.0
     verdict = torch.where(verdicts.gather(1, best.indices) > 0.5, RIGHT, WRONG)
-    entries = torch.stack([verdict, asked.gather(1, best.indices), torch.full_like(best.indices, SEP)], dim=2)
+    entries = torch.stack([verdict, past.gather(1, best.indices), torch.full_like(best.indices, SEP)], dim=2)
     return torch.where(shown.unsqueeze(2), entries, NOTHING).flatten(1)
 
 
@@ -123,8 +123,8 @@ class LogFigures(nn.Module):  # type: ignore[misc]  # torch has no types here
         weights = []
         for direction, sharpness, threshold in zip(self.directions, self.sharpness, self.threshold, strict=True):
             need = nn.functional.normalize(logs.need.float() @ direction, dim=-1)
-            asked = nn.functional.normalize(logs.asked.float() @ direction, dim=-1)
-            cosines = torch.einsum("rv,rev->re", need, asked)
+            past = nn.functional.normalize(logs.past.float() @ direction, dim=-1)
+            cosines = torch.einsum("rv,rev->re", need, past)
             weights.append(torch.sigmoid(sharpness * (cosines - threshold)))
         return weights
 

@@ -24,7 +24,7 @@ MAX_OUTCOMES = 400  # of a worker, the newest ones
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class LoggedWorker:
     """What the predictor reads of a worker: its card, and the cosine of that where it is a tool; its outcomes."""
 
     card: str
@@ -42,7 +42,7 @@ def check_installed() -> None:
         )
 
 
-def predict_success(need: str, workers: Sequence[Known]) -> list[float]:
+def predict_success(need: str, workers: Sequence[LoggedWorker]) -> list[float]:
     """The chance that each worker of a pool serves a need. Blocks for some 30 ms a worker: call it from a thread.
     Raises UnknownOrchestrator where the weights are not installed."""
     import torch
@@ -57,7 +57,7 @@ def predict_success(need: str, workers: Sequence[Known]) -> list[float]:
     verdicts = torch.tensor([float(outcome.right) for log in logs for outcome in log] or [0.0])
     rows = Logs(
         need=vectors[:1].expand(len(workers), -1),
-        asked=vectors[1:][places] if len(texts) > 1 else torch.zeros(*places.shape, vectors.shape[1]),
+        past=vectors[1:][places] if len(texts) > 1 else torch.zeros(*places.shape, vectors.shape[1]),
         verdicts=verdicts[places],
         present=torch.arange(places.shape[1]) < torch.tensor([[len(log)] for log in logs]),
         group=torch.zeros(len(workers), dtype=torch.long),

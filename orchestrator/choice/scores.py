@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from orchestrator.choice.outcomes import Outcome
-from orchestrator.choice.predictor import Known, predict_success
+from orchestrator.choice.predictor import LoggedWorker, predict_success
 from orchestrator.retrieval.likeness import compare_texts
 
 WIDTH = 0.1  # a past need that is less like this one than the most similar by this weighs e times less
@@ -69,8 +69,8 @@ def _weigh(candidate: Candidate, by_need: Mapping[str, float]) -> float:
 
 def score_by_predictor(need: str, candidates: Sequence[Candidate]) -> list[float]:
     """What the success predictor says. Blocks: call it from a thread. Raises UnknownOrchestrator without weights."""
-    known = [Known(item.card, item.is_tool, item.likeness, item.outcomes) for item in candidates]
-    return predict_success(need, known)
+    workers = [LoggedWorker(item.card, item.is_tool, item.likeness, item.outcomes) for item in candidates]
+    return predict_success(need, workers)
 
 
 SCORES: Mapping[str, Score] = MappingProxyType(

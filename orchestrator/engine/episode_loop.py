@@ -233,7 +233,7 @@ class _Loop:
     async def _resume_rounds(self, decision: Decision) -> _End | None:
         number = len(self.episode.rounds)
         if self.release is not None and self.release.make_stronger is not None and self.episode.escalated_to:
-            self.orchestrator = self.release.make_stronger()
+            self.orchestrator = complete_orchestrator(self.release.make_stronger())
         released = self._apply_decision(decision, number)
         if not isinstance(released, Turn):
             return released
@@ -290,7 +290,7 @@ class _Loop:
             return turn, replace(review, reasons=(*review.reasons, reason))
         taken = replace(taken, usage=turn.usage + taken.usage)
         self._record(PlanEscalated(number, review.reasons, name, self._now(), taken))
-        self.orchestrator = stronger
+        self.orchestrator = complete_orchestrator(stronger)
         return taken, gate.review(taken, None, self.pool, doubted=False)
 
     def _apply_decision(self, decision: Decision, number: int) -> Turn | _End:

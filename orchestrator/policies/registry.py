@@ -5,7 +5,7 @@ A name is `policy`, `policy:worker` or `policy:worker:dialect`: `fan_out`, `dire
 folder. Behind a language model's name may stand options: `starter-grpo+samples=4`.
 POLICIES is the one place to register a policy; help texts, pickers and what may be published follow from its
 rows. Another package adds one by an entry point in the group `podium.policies`, whose value is an object of class
-Policy (pool_registry/extension_table.py).
+Policy (pool_registry/extensions/extension_table.py).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from orchestrator.policies.router import RouterPolicy
 from orchestrator.policies.voting import VotingPolicy
 from orchestrator.repairs.table import leave_out
 from pool_registry.calls.live_pool import LivePool
-from pool_registry.extension_table import ExtensionTable
+from pool_registry.extensions.extension_table import ExtensionTable
 from pool_registry.language_models.completion import Draw
 from pool_registry.load_once import LoadOnce
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import PoolError, WorkerFault
-from pool_registry.extension_table import ExtensionTable
+from pool_registry.extensions.extension_table import ExtensionTable
 from pool_registry.kinds import KINDS, open_worker
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool

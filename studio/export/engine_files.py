@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from orchestrator.binding.learnt_pool import ROLE_KINDS
-from pool_registry.installed_packages import list_pins
+from pool_registry.extensions.installed_packages import list_pins
 from pool_registry.kinds import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,7 +19,7 @@ from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import OrchestratorName
 from orchestrator.policies.registry import POLICIES, explain_stay, find_policy
 from pool_registry.errors import InvalidPool
-from pool_registry.installed_packages import pin_version
+from pool_registry.extensions.installed_packages import pin_version
 from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool, export_pool
 from pool_registry.portable_pool import Travellers, travellers

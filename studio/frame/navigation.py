@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import gradio as gr
 
 from assets import asset
-from pool_registry.extension_table import ExtensionTable
+from pool_registry.extensions.extension_table import ExtensionTable
 
 if TYPE_CHECKING:
     from fastapi import APIRouter

@@ -11,7 +11,7 @@ from typing import Any
 from assets import asset
 from orchestrator.reader.bind_needs import ENCODER
 from orchestrator.retrieval.sentence_vectors import find_weights
-from pool_registry.installed_packages import pin_version
+from pool_registry.extensions.installed_packages import pin_version
 from pool_registry.kinds import KINDS
 from pool_registry.pool import export_pool
 from pool_registry.portable_pool import Travellers

@@ -90,7 +90,7 @@ def build_corpus(document: dict[str, Any], tokenizer: Any, encoder: Any, binder:
     table = tokenize_texts(tokenizer, [*SPECIAL, *texts], device)
     pools = [pool for split in document["pools"].values() for pool in split]
     needs = {rows[text] for pool in pools for text, _ in pool["needs"]}
-    asked = needs | {rows[text] for topic in document["topics"] for text in topic["texts"]}
+    embedded = needs | {rows[text] for topic in document["topics"] for text in topic["texts"]}
     bound = needs | {rows[card] for pool in pools for card in pool["cards"]}
 
     def encode(model: Any, chosen: set[int]) -> Tensor:
@@ -105,7 +105,7 @@ def build_corpus(document: dict[str, Any], tokenizer: Any, encoder: Any, binder:
     )
     return Corpus(
         table,
-        encode(encoder, asked),
+        encode(encoder, embedded),
         encode(binder, bound),
         {split: _make_topics(document, rows, split, device) for split in ("train", "held_out")},
         {split: _make_tools(document["pools"][split], rows, device) for split in ("train", "test")},

@@ -51,16 +51,16 @@ def draw_agents(
     topic = (draw.uniform(pools) * per_pool).long()
     need = draw.draw_texts(topics, chosen.gather(1, topic.unsqueeze(1)).squeeze(1))
     counts = draw.draw_counts(per_pool, workers, entries)
-    asked = draw.draw_texts(topics, chosen[:, None, :, None].expand(-1, workers, -1, ENTRIES))
+    past = draw.draw_texts(topics, chosen[:, None, :, None].expand(-1, workers, -1, ENTRIES))
     noise = 0.0 if plain else draw.uniform(pools, 1, 1, 1) * 0.3 * (draw.uniform(pools, 1, 1, 1) < 0.5)
-    truth = draw.uniform(*asked.shape) < skills.unsqueeze(3)
-    verdicts = truth ^ (draw.uniform(*asked.shape) < noise * 0.5)
+    truth = draw.uniform(*past.shape) < skills.unsqueeze(3)
+    verdicts = truth ^ (draw.uniform(*past.shape) < noise * 0.5)
     present = torch.arange(ENTRIES, device=corpus.device) < counts.unsqueeze(3)
     cards = draw.write_cards(topics, chosen, per_pool, skills, plain)
     chances = skills.gather(2, topic[:, None, None].expand(-1, workers, 1)).squeeze(2)
     tool = torch.zeros(pools * workers, dtype=torch.bool, device=corpus.device)
     return draw.make_batch(
-        need, cards.flatten(0, 1), asked.flatten(2).flatten(0, 1), verdicts.flatten(2).flatten(0, 1),
+        need, cards.flatten(0, 1), past.flatten(2).flatten(0, 1), verdicts.flatten(2).flatten(0, 1),
         present.flatten(2).flatten(0, 1), chances.flatten(), tool, workers, skills, topic,
     )  # fmt: skip
 
@@ -81,13 +81,13 @@ def draw_tools(corpus: Corpus, split: str, pools: int, workers: int, generator: 
     places = keys.topk(workers, dim=1).indices
     chosen = cards.gather(1, places)
     served = serves.gather(1, places)
-    asked, verdicts, present = draw.draw_tool_logs(tools, pool, places)
+    past, verdicts, present = draw.draw_tool_logs(tools, pool, places)
     chances = torch.where(served, SERVED, UNSERVED)
     blank = torch.full_like(chosen, NOTHING)
     segments = torch.stack([blank, blank, blank, blank, blank, chosen, blank], dim=2)
     is_tool = torch.ones(pools * workers, dtype=torch.bool, device=corpus.device)
     return draw.make_batch(
-        need, segments.flatten(0, 1), asked.flatten(0, 1), verdicts.flatten(0, 1), present.flatten(0, 1),
+        need, segments.flatten(0, 1), past.flatten(0, 1), verdicts.flatten(0, 1), present.flatten(0, 1),
         chances.flatten(), is_tool, workers, chances.unsqueeze(2), torch.zeros_like(pool),
         likeness.gather(1, places).flatten().clamp(min=-1.0),
     )  # fmt: skip
@@ -161,8 +161,8 @@ class _Draw:
             + (self.uniform(*label_topic.shape) * topics.label_counts[label_topic]).long()
         ]
         count = torch.minimum(1 + (self.uniform(*shape) * LABELS).long(), per_pool.unsqueeze(1))
-        told = torch.arange(LABELS, device=skills.device) < count.unsqueeze(2)
-        labels = torch.where(told, labels, NOTHING)
+        named = torch.arange(LABELS, device=skills.device) < count.unsqueeze(2)
+        labels = torch.where(named, labels, NOTHING)
         commas = torch.where(labels[:, :, 1:] == NOTHING, NOTHING, COMMA)
         corpus = self._corpus
         opening = torch.where(self.uniform(*shape) < 0.8, self._pick(corpus.openings, shape), NOTHING)
@@ -204,7 +204,7 @@ class _Draw:
         )
 
     def make_batch(
-        self, need: Tensor, cards: Tensor, asked: Tensor, verdicts: Tensor, present: Tensor, chances: Tensor,
+        self, need: Tensor, cards: Tensor, past: Tensor, verdicts: Tensor, present: Tensor, chances: Tensor,
         is_tool: Tensor, workers: int, skills: Tensor, topic: Tensor, likeness: Tensor | None = None,
     ) -> Batch:  # fmt: skip
         """What the network reads: one row for each worker of each pool."""
@@ -213,10 +213,10 @@ class _Draw:
         group = torch.arange(len(need), device=corpus.device).repeat_interleave(workers)
         verdict = verdicts.float()
         likeness = torch.zeros(len(rows), device=corpus.device) if likeness is None else likeness
-        logs = Logs(corpus.vectors[rows], corpus.vectors[asked], verdict, present, group, is_tool, likeness)
+        logs = Logs(corpus.vectors[rows], corpus.vectors[past], verdict, present, group, is_tool, likeness)
         cosines = measure_cosines(logs)
         mark = torch.full((len(rows), 1), CLS, device=corpus.device)
         end = torch.full_like(mark, SEP)
-        shown = show_log(cosines, asked, verdict)
+        shown = show_log(cosines, past, verdict)
         segments = torch.cat([mark, rows.unsqueeze(1), end, cards, end, shown], dim=1)
         return Batch(segments, logs, cosines, chances, workers, verdict, skills, topic)

@@ -23,7 +23,7 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.calls.live_worker import LiveWorker
 from pool_registry.calls.spending import Spending, charge_calls_to
 from pool_registry.errors import PoolError, SecretNotFound
-from pool_registry.installed_packages import pin_version
+from pool_registry.extensions.installed_packages import pin_version
 from pool_registry.pool import Pool
 from pool_registry.secrets import list_references, resolve
 from trainer.cluster.work import NodeReport, NodeRequest, WorkOutcome, Workplace, WorkplaceSetup

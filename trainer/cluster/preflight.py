@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pool_registry.installed_packages import pin_version
+from pool_registry.extensions.installed_packages import pin_version
 from pool_registry.pool import Pool
 from pool_registry.portable_pool import find_loopback_host
 from trainer.cluster.connection import CODE, INSTALL, ClusterNode, import_ray

@@ -25,7 +25,7 @@ from trainer.recipe_sections import MethodSettings
 from trainer.tasks.pool_settings import PoolSettings
 
 if TYPE_CHECKING:
-    from pool_registry.extension_table import ExtensionTable
+    from pool_registry.extensions.extension_table import ExtensionTable
     from pool_registry.pool import Pool
     from trainer.job_place import JobPlace
     from trainer.learner.load_and_save import TrainingContext

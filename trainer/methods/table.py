@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pool_registry.extension_table import ExtensionTable
+from pool_registry.extensions.extension_table import ExtensionTable
 from trainer.methods.base import Method
 from trainer.methods.dpo.method import DPO
 from trainer.methods.grpo.method import GRPO

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
-from pool_registry.installed_packages import is_from_folder, list_package_files, list_pins, pin_version
+from pool_registry.extensions.installed_packages import is_from_folder, list_package_files, list_pins, pin_version
 from pool_registry.pool import Pool, export_pool
 from trainer.errors import TrainingFailed
 from trainer.job_place import HERE

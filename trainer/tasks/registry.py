@@ -26,8 +26,8 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
-from pool_registry.extension_table import ExtensionTable
-from pool_registry.known_packages import find_package
+from pool_registry.extensions.extension_table import ExtensionTable
+from pool_registry.extensions.known_packages import find_package
 from trainer.errors import UnknownTask
 from trainer.tasks.sources.source import (
     MixedSource,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.choice.outcomes import Outcome
-from orchestrator.choice.predictor import Known, predict_success
+from orchestrator.choice.predictor import LoggedWorker, predict_success
 from orchestrator.retrieval.sentence_vectors import find_weights
 
 pytestmark = [
@@ -16,13 +16,13 @@ BEES = ["When do bees swarm in May?", "How do I treat varroa mites?", "How much 
 WINES = ["How long does Barolo keep in a warm cellar?", "Should I decant Riesling?", "Which dish suits Chablis?"]
 
 
-def know(right: list[str], wrong: list[str]) -> Known:
+def log_worker(right: list[str], wrong: list[str]) -> LoggedWorker:
     log = [Outcome(need, need in right) for need in [*right, *wrong] for _ in range(4)]
-    return Known("(model)", False, 0.0, tuple(log))
+    return LoggedWorker("(model)", False, 0.0, tuple(log))
 
 
 def test_the_worker_that_was_right_on_such_questions_is_the_likelier_one():
-    beekeeper, vintner, newcomer = know(BEES, WINES), know(WINES, BEES), know([], [])
+    beekeeper, vintner, newcomer = log_worker(BEES, WINES), log_worker(WINES, BEES), log_worker([], [])
     bees = predict_success("Why is my beehive so quiet in winter?", [beekeeper, vintner, newcomer])
     assert bees[0] > bees[2] > bees[1] and bees[0] - bees[1] > 0.15
     wines = predict_success("At what temperature do I serve Rioja?", [beekeeper, vintner, newcomer])
@@ -30,6 +30,6 @@ def test_the_worker_that_was_right_on_such_questions_is_the_likelier_one():
 
 
 def test_workers_without_any_outcome_are_told_apart_by_nothing_but_their_cards():
-    nobody = Known("(model)", False, 0.0, ())
+    nobody = LoggedWorker("(model)", False, 0.0, ())
     first, second = predict_success("Should I decant Riesling?", [nobody, nobody])
     assert first == pytest.approx(second) and 0.2 < first < 0.8

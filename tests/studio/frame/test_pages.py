@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from types import ModuleType
 from typing import Any
 
 import pytest
+from fastapi import APIRouter
 from fastapi.testclient import TestClient
 
 from studio.access.accounts import Accounts
@@ -72,6 +76,28 @@ def test_a_page_that_would_stand_in_the_way_is_left_out(name, address, module, r
     page = Page(name, "Toy", address, "M4 4h16", f"tests.studio.support.{module}")
     with pytest.raises(ValueError, match=reason):
         PAGES._make_row(None, page)
+
+
+@pytest.mark.parametrize("part", ["folder", "routes", "build"])
+def test_a_page_of_another_package_that_fails_says_so_and_leaves_the_others(part, runtime, monkeypatch, tmp_path):
+    from studio.app import create_app
+    from studio.frame.navigation import PAGES, Page
+    from tests.studio.support import toy_page
+
+    def fail(_runtime: Runtime) -> None:
+        raise RuntimeError("no <such> thing")
+
+    module = ModuleType("weather_page")
+    vars(module).update({"build": toy_page.build, "routes": lambda _runtime: APIRouter()} | {part: fail})
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    folder = tmp_path / "gone" if part == "folder" else tmp_path
+    page = Page("weather", "Weather", "/weather", "M4 4h16", module.__name__, (), folder)
+    monkeypatch.setitem(PAGES._extensions.rows, "weather", page)
+    monkeypatch.setitem(PAGES._extensions.entries, "weather", EntryPoint("weather", "x:Y", "podium.pages"))
+    client = TestClient(create_app(runtime), base_url="http://127.0.0.1:7860")
+    shown = client.get("/weather").text
+    assert "cannot be shown" in shown and "remove it" in shown and "no <such>" not in shown
+    assert "cannot be shown" not in client.get("/traces").text
 
 
 def test_every_stylesheet_of_the_table_is_served(client, pages):

@@ -32,7 +32,7 @@ def make_logs(entries: int):
     asked = unit.expand(2, entries, 384) * torch.linspace(0.1, 0.9, entries).view(1, -1, 1)
     return Logs(
         need=unit.expand(2, 384),
-        asked=asked,
+        past=asked,
         verdicts=torch.arange(entries).expand(2, entries) % 2 * 1.0,
         present=torch.tensor([[True] * entries, [False] * entries]),
         group=torch.zeros(2, dtype=torch.long),

@@ -16,13 +16,14 @@ from trainer.methods.table import METHODS
 ROOT = Path(__file__).parents[3]
 ROOMS = ("assets", "lessons", "orchestrator", "pool_registry", "studio", "trainer")
 OWN = ROOT / "trainer" / "methods"
+OLD_ADDRESS = ROOT / "trainer" / "grpo"  # what people's reward files import, from before there was a table
 # A name on its own or as a part of one (run_grpo, CpuGrpoTrainer, grpo.rollouts), but not within starter-grpo.
 NAMED = re.compile(rf"(?<![a-z-])({'|'.join(METHODS.built_in)})(?![a-z])")
 
 
 def list_files() -> list[Path]:
     files = [file for room in ROOMS for file in sorted((ROOT / room).rglob("*.py"))]
-    return [file for file in files if OWN not in file.parents and "migrations" not in file.parts]
+    return [file for file in files if not {OWN, OLD_ADDRESS} & set(file.parents) and "migrations" not in file.parts]
 
 
 def find_names(tree: ast.AST) -> list[str]:

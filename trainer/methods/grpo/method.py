@@ -13,7 +13,7 @@ from trainer.methods.grpo.section import GrpoSettings
 from trainer.tasks.pool_settings import PoolSettings
 
 if TYPE_CHECKING:
-    from pool_registry.extension_table import ExtensionTable
+    from pool_registry.extensions.extension_table import ExtensionTable
     from pool_registry.pool import Pool
     from trainer.learner.load_and_save import TrainingContext
     from trainer.memory_fit.model_sizes import ModelSizes

@@ -26,7 +26,7 @@ from orchestrator.plan import Step, references
 from orchestrator.prompt import PromptStyle
 from orchestrator.traces.episode_totals import EpisodeTotals, compute_totals, critical_path, latency
 from pool_registry.actions import Status
-from pool_registry.extension_table import ExtensionTable
+from pool_registry.extensions.extension_table import ExtensionTable
 from pool_registry.pool import Limits
 from trainer.errors import InvalidRecipe, TrainingFailed
 from trainer.methods.grpo.section import RewardSettings

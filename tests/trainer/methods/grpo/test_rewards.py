@@ -243,3 +243,13 @@ def test_worker_shares_sum_to_one():
     shares = compute_worker_shares([sample(Turn((step(1), step(2), step(3, worker="agent")), "x"))])
     assert shares == {"actor": pytest.approx(2 / 3), "agent": pytest.approx(1 / 3)}
     assert compute_worker_shares([sample(Turn((), "x"))]) == {}
+
+
+def test_a_reward_file_that_imports_from_the_old_address_still_works(tmp_path):
+    own = tmp_path / "own.py"
+    own.write_text(
+        "from trainer.grpo.rewards import accuracy_reward, make_sample\n"
+        "def half(sample, group):\n    return accuracy_reward(sample, group) / 2\n"
+    )
+    terms = load_rewards([RewardSettings(term=f"{own}:half")])
+    assert score_group([sample(Turn((step(1),), "$1"))], terms) == [{"half": 0.5}]

@@ -19,7 +19,7 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, Protocol, TypeVar
 
-from pool_registry.known_packages import explain_missing
+from pool_registry.extensions.known_packages import explain_missing
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pool_registry.installed_packages import is_from_folder, list_package_files
+from pool_registry.extensions.installed_packages import is_from_folder, list_package_files
 
 
 def lay_down(package: str, folder: Path) -> Path:
