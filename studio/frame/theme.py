@@ -24,16 +24,18 @@ DARK_MODE = """
 })();
 """
 
-# On a phone the pages' names scroll sideways: show the present one, once Gradio has drawn them.
+# On a phone the pages' names scroll sideways: show the present one, once Gradio has drawn them. It does not wait until
+# the document is complete: Gradio puts this script in after that.
 SHOW_PRESENT_PAGE = """
 (() => {
   const until = Date.now() + 20000;
   const look = () => {
     const link = document.querySelector('#nav nav [aria-current]');
-    if (link) link.parentElement.scrollLeft = link.offsetLeft - link.parentElement.offsetLeft - 48;
+    const strip = link && link.parentElement;
+    if (strip && strip.clientWidth) strip.scrollLeft = link.offsetLeft - strip.offsetLeft - 48;
     else if (Date.now() < until) setTimeout(look, 100);
   };
-  document.addEventListener('DOMContentLoaded', look);
+  look();
 })();
 """
 

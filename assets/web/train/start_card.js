@@ -139,7 +139,7 @@ export class StartCard {
         entry.append(key);
       }
       entry.append(el("span", {}, item.sentence));
-      if (item.link) entry.append(el("a.podium-link", { href: item.link }, "Open the Pool page"));
+      if (item.link) entry.append(el("a.podium-link", { href: item.link }, `Open the ${namePage(item.link)} page`));
       list.append(entry);
     }
     this.needs.replaceChildren(head, ...(all.length ? [list] : []));
@@ -207,4 +207,11 @@ export class StartCard {
   get blocked() {
     return this.button.getAttribute("aria-disabled") === "true";
   }
+}
+
+/** The title of the page behind an address of the studio: "/traces?pool=shop" is "Traces".
+ * @param {string} address */
+function namePage(address) {
+  const name = new URL(address, location.origin).pathname.slice(1) || "run";
+  return name[0].toUpperCase() + name.slice(1);
 }

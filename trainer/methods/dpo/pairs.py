@@ -33,7 +33,7 @@ HELD_BACK = ("validation", "test")  # splits whose tasks measure checkpoints
 DIGEST_BITS = 32
 HOW_TO_MAKE_PAIRS = (
     "a pair is a right and a wrong run of the same query. Let an orchestrator try training tasks several times "
-    "(`python -m trainer evaluate --orchestrator NAME --pool POOL --split train --samples 8`), say of answers on the "
+    "(python -m trainer evaluate --orchestrator NAME --pool POOL --split train --samples 8), say of answers on the "
     "Run page whether they are right, or star the better of two runs"
 )
 Prefers = Callable[[EpisodeRow, EpisodeRow], bool]
