@@ -24,16 +24,21 @@ DARK_MODE = """
 })();
 """
 
-# On a phone the pages' names scroll sideways: show the present one, once Gradio has drawn them. It does not wait until
-# the document is complete: Gradio puts this script in after that.
+# On a phone the pages' names scroll sideways: show the present one. Gradio puts this script in late, may draw the names
+# twice, and the stylesheets that make them scroll arrive when they like: look until the name is in sight.
 SHOW_PRESENT_PAGE = """
 (() => {
-  const until = Date.now() + 20000;
+  const until = Date.now() + 60000;
+  let shown = null;
   const look = () => {
     const link = document.querySelector('#nav nav [aria-current]');
-    const strip = link && link.parentElement;
-    if (strip && strip.clientWidth) strip.scrollLeft = link.offsetLeft - strip.offsetLeft - 48;
-    else if (Date.now() < until) setTimeout(look, 100);
+    if (link && link !== shown) {
+      const strip = link.parentElement;
+      strip.scrollLeft = link.offsetLeft - strip.offsetLeft - 48;
+      const { left, right } = link.getBoundingClientRect();
+      if (right > left && left >= 0 && right <= innerWidth) shown = link;
+    }
+    if (Date.now() < until) setTimeout(look, 100);
   };
   look();
 })();

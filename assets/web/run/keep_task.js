@@ -11,22 +11,25 @@ const FORMS = "A number, a text, or a list such as [\"Oslo\", \"Bergen\"].";
 const MAX_TITLE = 60;
 
 /**
+ * The button is made while the run goes on: `readEpisode()` gives the run as it is at the click, with its verdict.
  * `onJudged()` hears that a person has said whether the answer is right.
- * @param {import("../types").EpisodeHead} episode
+ * @param {() => import("../types").EpisodeHead} readEpisode
  * @param {() => void} onJudged
  */
-export function keepTaskButton(episode, onJudged) {
+export function keepTaskButton(readEpisode, onJudged) {
   const title = "Its query and the right answer become one of this pool's own tasks; with the plan where that led to it.";
   const node = needs(
     el("button.podium-link", { type: "button", title, "data-key": "keep-task" }, "Keep as a task"), "POST /api/episodes/{episode_id}/task",
   );
   const keep = async (judged) => {
+    const episode = readEpisode();
     const { pool, problem } = await post(`/api/episodes/${encodeURIComponent(episode.id)}/task`, judged);
     if (problem) throw new Error(problem);
     node.replaceWith(el("a.podium-link", { href: `/train?tasks=${encodeURIComponent(pool)}` }, "Kept: look at the tasks"));
     if (!episode.verdict) onJudged();
   };
   node.addEventListener("click", () => {
+    const episode = readEpisode();
     if (!episode.verdict?.correct) return openQuestion(episode, keep);
     return busy(node, "Keeping …", () => keep({})).catch((error) => {
       node.textContent = `Not kept: ${error.message}`;

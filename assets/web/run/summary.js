@@ -14,6 +14,7 @@ export class Summary {
     this.onTurn = onTurn;
     this.more = () => []; // further actions on an episode
     this.onStarted = (_id) => {}; // hears of a run that an offer starts
+    this.episode = null; // as it was drawn last
     this.onJudged = () => {}; // hears that a person has said whether the answer is right
     this.root = el("section.run-summary", { "aria-label": "Summary" });
   }
@@ -35,6 +36,7 @@ export class Summary {
    */
   draw(view, clock) {
     const { episode, totals } = view;
+    this.episode = episode;
     const shown = view.turns.find((turn) => turn.shown);
     const recalled = view.turns.find((turn) => turn.recalled?.count);
     this.root.dataset.state = episode.state;
@@ -49,11 +51,11 @@ export class Summary {
     focused?.focus(); // what is drawn again stays under the keyboard: Escape closes an open menu
   }
 
-  /** What can be done with an episode; those with `data-when-over` once it has ended. */
+  /** What can be done with an episode, from its first drawing on; those with `data-when-over` once it has ended. */
   actions(episode) {
     const star = starButton(episode.id, null, episode.what_if_of ? SAVE : STAR);
     const menu = exportMenu(episode.id);
-    const keep = keepTaskButton(episode, () => this.onJudged());
+    const keep = keepTaskButton(() => this.episode, () => this.onJudged());
     star.dataset.whenOver = menu.dataset.whenOver = keep.dataset.whenOver = "1";
     const download = { href: `/api/episodes/${encodeURIComponent(episode.id)}`, download: "" };
     return [...this.more(), star, keep, copyButton(() => location.href, "Copy link"), el("a.podium-link", download, "Download trace"), menu];

