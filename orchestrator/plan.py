@@ -136,6 +136,18 @@ class Vote:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerConfidence:
+    """The chance of an answer to be right, by what is known of the `asked` workers that were needed for it
+    (choice/weigh_answers.py), and the score that knows. `answers`: the chance of each different answer; empty where one
+    worker answers alone."""
+
+    probability: float
+    by: str
+    asked: int
+    answers: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class OutOfDepth:
     """How unlike everything that a checkpoint learnt a query and its pool are (out_of_depth/), judged before its first
     turn by their words alone: it says nothing about a plan or an answer. `probability` is the calibrated one that a
@@ -161,7 +173,8 @@ class Turn:
     `note`: what of the request the model could not do. `vote`: how it was chosen among several. `draft`: an answer
     that did not end the episode, because a recursive orchestrator looks at it once more (policies/recursive.py).
     `trial`: its steps try other words in place of calls that were rejected (repairs/mend_calls.py). `repairs`: the
-    names of those that changed it or had it written again (repairs/table.py).
+    names of those that changed it or had it written again (repairs/table.py). `confidence`: how likely its answer is
+    right, where a score of outcomes says that.
     """
 
     steps: tuple[Step, ...] = ()
@@ -180,6 +193,7 @@ class Turn:
     draft: JsonValue = None
     trial: bool = False
     repairs: tuple[str, ...] = ()
+    confidence: AnswerConfidence | None = None
 
     @property
     def has_answer(self) -> bool:

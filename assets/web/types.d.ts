@@ -28,6 +28,12 @@ export interface AgreementView {
   sentence: string;
 }
 
+/** The chance of one of the answers that agents gave to be right. */
+export interface AnswerChance {
+  answer: string;
+  chance: number;
+}
+
 /** The answer on the graph, and the steps that it quotes. */
 export interface AnswerNode {
   x: number;
@@ -184,6 +190,16 @@ export interface ComparisonPatch {
   turns: TurnView[];
   totals: EpisodeTotals;
   nodes: StepState[];
+}
+
+/** How likely the answer of a round is right, by the record of the agents that gave it, beside the other answers. */
+export interface ConfidenceView {
+  round: number;
+  sentence: string;
+  /** Whether a cascade would ask further agents, if there were any that help. */
+  unsure: boolean;
+  /** The likeliest first; empty where one agent answers alone. */
+  answers: AnswerChance[];
 }
 
 /** Why an edit was refused: another of the same was saved first. Sent again with `based_on`, it replaces that. */
@@ -382,6 +398,8 @@ export interface EpisodeHead {
   not_judged: string | null;
   /** None where one plan was written at a time. */
   agreement: AgreementView | null;
+  /** None where no record says how likely the answer is right. */
+  confidence: ConfidenceView | null;
   out_of_depth: OutOfDepthView | null;
   offers: Offer[];
   /** How its plans are released; None in older traces and inner runs. */
@@ -1679,6 +1697,7 @@ export interface TurnDetail {
   shown: ShownWorkersDetail | null;
   recalled: RecalledLessons | null;
   vote: VoteDetail | null;
+  confidence: ConfidenceView | null;
   /** What code changed in what the model wrote, or had it write again. */
   repairs: string[];
   latency_s: number | null;

@@ -128,14 +128,18 @@ def _find_doubt(turn: Turn, depth: OutOfDepth | None, mode: DeploymentMode) -> l
 
 
 def measure_doubts(turn: Turn, depth: OutOfDepth | None) -> dict[str, float]:
-    """The signs that a plan may be wrong, from 0 to 1: how foreign the words of its query are to the checkpoint, and
-    the share of drawn plans that do not agree with it. Neither answers for the other: plans may disagree on familiar
-    words."""
+    """The signs that a plan may be wrong, from 0 to 1: how foreign the words of its query are to the checkpoint, the
+    share of drawn plans that do not agree with it, and the chance of its least likely worker to be wrong. None answers
+    for another: plans may disagree on familiar words."""
     doubts: dict[str, float] = {}
     if depth is not None:
         doubts["The question's words, or this pool, are unlike what the orchestrator learnt"] = depth.probability
     if turn.vote is not None and turn.vote.sampled:
         doubts[describe_agreement(turn.vote).rstrip(".")] = 1 - turn.vote.votes / turn.vote.sampled
+    chosen = [(step.choice.success, step) for step in turn.steps if step.choice is not None]
+    if chosen:
+        chance, step = min(chosen, key=lambda pair: pair[0])
+        doubts[f"By its record {step.worker} (step {step.id}) is {chance:.2f} likely to be right"] = 1 - chance
     return doubts
 
 

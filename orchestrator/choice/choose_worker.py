@@ -43,20 +43,22 @@ class Chooser:
         return [
             (
                 candidates[place],
-                self._describe(candidates[place], chances[place], probabilities[place], len(candidates)),
+                describe_chance(candidates[place], chances[place], probabilities[place], self.by, len(candidates)),
             )
             for place in order
         ]
 
-    def _describe(self, candidate: Candidate, chance: float, probability: float, among: int) -> WorkerChoice:
-        return WorkerChoice(
-            success=round(chance, 4),
-            probability=round(probability, 4),
-            by=self.by,
-            among=among,
-            right=candidate.right,
-            of=len(candidate.outcomes),
-        )
+
+def describe_chance(candidate: Candidate, chance: float, probability: float, by: str, among: int) -> WorkerChoice:
+    """The record of a choice `among` so many candidates, with what the score `by` read of this one."""
+    return WorkerChoice(
+        success=round(chance, 4),
+        probability=round(probability, 4),
+        by=by,
+        among=among,
+        right=candidate.right,
+        of=len(candidate.outcomes),
+    )
 
 
 def _shares(amounts: Sequence[float]) -> list[float]:

@@ -1,8 +1,9 @@
-"""A choice in words, for a person."""
+"""A choice, and the confidence that follows from choices, in words for a person."""
 
 from __future__ import annotations
 
-from orchestrator.plan import WorkerChoice
+from orchestrator.choice.weigh_answers import SURE
+from orchestrator.plan import AnswerConfidence, WorkerChoice
 
 
 def describe_choice(choice: WorkerChoice | None) -> str:
@@ -12,3 +13,12 @@ def describe_choice(choice: WorkerChoice | None) -> str:
     how = "taken as the best" if choice.probability >= 1 else f"drawn with probability {choice.probability:.2f}"
     rests = f"{choice.right} of its {choice.of} outcomes right" if choice.of else "no outcome of it known"
     return f"Chosen by {choice.by} among {choice.among}: {choice.success:.2f} likely to serve this, {rests}; {how}."
+
+
+def describe_confidence(confidence: AnswerConfidence) -> str:
+    """How likely an answer is right, and by whose record, in a sentence that opens with "Unsure" below SURE."""
+    whom = "the agent that gave it" if confidence.asked == 1 else f"the {confidence.asked} agents that were asked"
+    different = len(confidence.answers)
+    said = f": {different} different answers" if different > 1 else ": all agree" if confidence.asked > 1 else ""
+    chance = f"{confidence.probability:.2f} likely right by the record of {whom}{said} ({confidence.by})."
+    return chance if confidence.probability >= SURE else f"Unsure: {chance}"

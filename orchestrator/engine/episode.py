@@ -24,7 +24,16 @@ from orchestrator.engine.events import (
     TurnTaken,
 )
 from orchestrator.errors import DamagedTrace
-from orchestrator.plan import OutOfDepth, RecalledLessons, ShownWorkers, Step, Turn, references, substitute
+from orchestrator.plan import (
+    AnswerConfidence,
+    OutOfDepth,
+    RecalledLessons,
+    ShownWorkers,
+    Step,
+    Turn,
+    references,
+    substitute,
+)
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage
 
 
@@ -142,6 +151,12 @@ class Episode:
         votes = [(done.number, done.turn.vote) for done in self.rounds if done.turn is not None and done.turn.vote]
         drawn = [(number, vote) for number, vote in votes if vote.sampled > 1]
         return measure_agreement(*drawn[-1]) if drawn else None
+
+    @property
+    def confidence(self) -> tuple[int, AnswerConfidence] | None:
+        """The round of the last answer whose chance to be right is known, with that chance."""
+        known = [(done.number, done.turn.confidence) for done in self.rounds if done.turn and done.turn.confidence]
+        return known[-1] if known else None
 
     def observations(self) -> dict[int, Observation]:
         """All observations so far by step id."""

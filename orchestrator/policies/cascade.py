@@ -2,19 +2,22 @@
 (after FrugalGPT, arXiv 2305.05176).
 
 The check: the call went well, the reply is not empty, and the agent says that it is at least CONFIDENT sure. A reply
-that says nothing about that is not trusted. The last agent is not checked.
+that says nothing about that is not trusted. The last agent is not checked. With `+who=SCORE` no agent is asked how sure
+it is: the record of each says that (scored_cascade.py).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from orchestrator.choice.outcomes import Record
 from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn, escape
 from orchestrator.policies.base import agent_step, read_limit, write_turn
+from orchestrator.policies.scored_cascade import ScoredCascade
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool
 
@@ -39,15 +42,24 @@ class JudgedReply:
 
 
 class CascadePolicy(Orchestrator):
-    """`agents` come with the cheapest first. Where the limits allow fewer rounds than there are agents, the last one
+    """Where the limits allow fewer rounds than there are agents, the last one
     stays and those before it are left out."""
 
     name = "cascade"
 
-    def __init__(self, agents: Sequence[str]) -> None:
-        self._agents = list(agents)
+    def __init__(self, pool: LivePool, agents: Sequence[str]) -> None:
+        self._pool = pool
+        self._agents = sort_by_price(agents, pool)
+        self._scored: ScoredCascade | None = None
+
+    def choose_by(self, who: str, record: Callable[[], Record]) -> None:
+        """Go by this score of choice/scores.py."""
+        prices = {agent: reference_price(agent, self._pool) for agent in self._agents}
+        self._scored = ScoredCascade(self._agents, prices, self._pool, who, record)
 
     async def turn(self, episode: Episode) -> Turn:
+        if self._scored is not None:
+            return await self._scored.turn(episode)
         rounds = read_limit(episode, "max_rounds")
         agents = [*self._agents[: min(rounds, len(self._agents)) - 1], self._agents[-1]]
         runs = list(episode.steps.values())

@@ -24,7 +24,7 @@ from orchestrator.engine.release import complete_orchestrator
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, split_options
 from orchestrator.plan import Turn
-from orchestrator.policies.cascade import CascadePolicy, sort_by_price
+from orchestrator.policies.cascade import CascadePolicy
 from orchestrator.policies.direct import DirectPolicy
 from orchestrator.policies.fan_out import FanOutPolicy
 from orchestrator.policies.group_chat import GroupChatPolicy, choose_chair
@@ -177,7 +177,7 @@ POLICIES = ExtensionTable(
             "cascade",
             "Cascade",
             "The cheapest agent first; a reply that is not sure enough goes to the next.",
-            lambda r: CascadePolicy(sort_by_price(list_agents(r.pool), r.pool)),
+            lambda r: CascadePolicy(r.pool, list_agents(r.pool)),
             needs_agent=True,
         ),
         Policy(
@@ -329,9 +329,9 @@ def _choose_by(orchestrator: Orchestrator, who: str, record: Callable[[], TrackR
         raise UnknownOrchestrator(f"there is no score {who!r} to choose workers by; use +who= with {', '.join(SCORES)}")
     if who == "predictor":
         check_installed()
-    if not isinstance(orchestrator, RouterPolicy | ReaderPolicy):
+    if not isinstance(orchestrator, RouterPolicy | CascadePolicy | ReaderPolicy):
         raise UnknownOrchestrator(
-            f"{orchestrator.name} chooses no workers by a score: only `router` and readers take +who={who}"
+            f"{orchestrator.name} chooses no workers by a score: only `router`, `cascade` and readers take +who={who}"
         )
     orchestrator.choose_by(who, record)
     orchestrator.name += str(TurnOptions(who=who))

@@ -41,6 +41,22 @@ class AgreementView(PageDocument):
     sentence: str
 
 
+class AnswerChance(PageDocument):
+    """The chance of one of the answers that agents gave to be right."""
+
+    answer: str
+    chance: float
+
+
+class ConfidenceView(PageDocument):
+    """How likely the answer of a round is right, by the record of the agents that gave it, beside the other answers."""
+
+    round: int
+    sentence: str
+    unsure: bool = Field(description="Whether a cascade would ask further agents, if there were any that help.")
+    answers: list[AnswerChance] = Field(description="The likeliest first; empty where one agent answers alone.")
+
+
 class OutOfDepthView(PageDocument):
     """How unlike everything that its checkpoint learnt the words of an episode's query are, and whether its pool lacks
     workers that it learnt. It is not how sure the answer is."""
@@ -122,6 +138,7 @@ class EpisodeHead(PageDocument):
     verdict: Verdict | None
     not_judged: str | None = Field(description="Why a cap left the answer without a verdict.")
     agreement: AgreementView | None = Field(description="None where one plan was written at a time.")
+    confidence: ConfidenceView | None = Field(description="None where no record says how likely the answer is right.")
     out_of_depth: OutOfDepthView | None
     offers: list[Offer]
     mode: ModeName | None = Field(description="How its plans are released; None in older traces and inner runs.")
@@ -384,6 +401,7 @@ class TurnDetail(TurnHead):
     shown: ShownWorkersDetail | None
     recalled: RecalledLessons | None
     vote: VoteDetail | None
+    confidence: ConfidenceView | None
     repairs: list[str] = Field(description="What code changed in what the model wrote, or had it write again.")
     latency_s: float | None
     context: ContextBudget | None

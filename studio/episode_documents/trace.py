@@ -29,6 +29,7 @@ def build_trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
         "expected": graded.expected if graded else None,
         "not_judged": episode.not_judged.reason if episode.not_judged else None,
         "agreement": asdict(agreement) if agreement else None,
+        "confidence": asdict(episode.confidence[1]) if episode.confidence else None,
         "out_of_depth": asdict(episode.out_of_depth) if episode.out_of_depth else None,
         "orchestrator": row.orchestrator,
         "pool": row.pool,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal, TypedDict, cast
 import networkx as nx
 
 from orchestrator.agreement import describe_agreement, is_unsure
-from orchestrator.choice.describe_choice import describe_choice
+from orchestrator.choice.describe_choice import describe_choice, describe_confidence
+from orchestrator.choice.weigh_answers import SURE
 from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.graphs.alignment import AlignedGraph
 from orchestrator.graphs.episode_graph import ANSWER, episode_graph
@@ -22,7 +23,7 @@ from orchestrator.graphs.layered_layout import (
     svg_path,
 )
 from orchestrator.out_of_depth.gauge import describe_depth, is_beyond
-from orchestrator.plan import OutOfDepth, ShownWorkers, Turn, Vote
+from orchestrator.plan import AnswerConfidence, OutOfDepth, ShownWorkers, Turn, Vote
 from orchestrator.policies.labels import label_orchestrator
 from orchestrator.reader.refusal import is_refusal
 from orchestrator.repairs.table import REPAIRS
@@ -36,8 +37,10 @@ from studio.episode_documents.audit import build_request, list_audit
 from studio.episode_documents.context import describe_use, estimate_turn_context
 from studio.episode_documents.schema import (
     AgreementView,
+    AnswerChance,
     AnswerNode,
     AnswerVotes,
+    ConfidenceView,
     CountOf,
     Edge,
     EpisodeHead,
@@ -120,6 +123,7 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None, offers: Sequen
         verdict=Verdict(correct=graded.correct, expected=graded.expected) if graded else None,
         not_judged=episode.not_judged.reason if episode.not_judged else None,
         agreement=AgreementView(**asdict(episode.agreement)) if episode.agreement else None,
+        confidence=_show_confidence(*episode.confidence) if episode.confidence else None,
         out_of_depth=_out_of_depth(episode.out_of_depth, row.orchestrator),
         offers=list(offers),
         mode=started.mode.name if started and started.mode else None,
@@ -387,9 +391,19 @@ def build_turn_detail(episode: Episode, number: int) -> TurnDetail | None:
         shown=_rank_workers(turn.shown) if turn and turn.shown else None,
         recalled=turn.recalled if turn else None,
         vote=_describe_vote(turn.vote) if turn and turn.vote else None,
+        confidence=_show_confidence(number, turn.confidence) if turn and turn.confidence else None,
         repairs=[REPAIRS[name].label for name in turn.repairs if name in REPAIRS] if turn else [],
         latency_s=(played.turn_ended_at - played.started_at) if played.turn_ended_at is not None else None,
         context=estimate_turn_context(turn, episode.query) if turn else None,
+    )
+
+
+def _show_confidence(number: int, confidence: AnswerConfidence) -> ConfidenceView:
+    return ConfidenceView(
+        round=number,
+        sentence=describe_confidence(confidence),
+        unsure=confidence.probability < SURE,
+        answers=[AnswerChance(answer=text, chance=chance) for text, chance in confidence.answers.items()],
     )
 
 

@@ -115,6 +115,7 @@ function turnParts(detail) {
   const written = detail.text ? block(pretty(detail.text), "turn") : el("p.run-inspector-about", {}, "Nothing was written.");
   if (detail.repairs.length) parts.push(section("Mended by code", [repairList(detail.repairs)]));
   if (detail.vote) parts.push(section("How the vote went", voteParts(detail.vote, detail)));
+  if (detail.confidence) parts.push(section("How likely it is right", confidenceParts(detail.confidence)));
   parts.push(section("What it wrote", [written]));
   if (detail.shown) parts.push(section("Which workers it saw", [workersInPrompt(detail.shown)]));
   if (detail.recalled) parts.push(section("What it was told of earlier failures", lessonParts(detail.recalled)));
@@ -173,6 +174,16 @@ function workersInPrompt({ count: shown, of, by, workers }) {
   );
 }
 
+/** How likely the answer is right, and what else agents said.
+ * @param {import("../types").ConfidenceView} confidence */
+function confidenceParts({ sentence, answers }) {
+  /** @type {HTMLElement[]} */
+  const parts = [el("p.run-inspector-verdict", {}, sentence)];
+  const rows = answers.map(({ answer, chance }) => ({ answer, share: chance, figure: chance.toFixed(2) }));
+  if (rows.length) parts.push(answerBars("Chance of each answer", rows));
+  return parts;
+}
+
 /** How the turn was chosen among several plans: who agreed, who had no vote, and what all of it cost.
  * @param {import("../types").VoteDetail} vote
  * @param {import("../types").TurnDetail} turn */
@@ -202,12 +213,21 @@ function describeVote({ plans, agreed, answer, unreadable, incomplete, sentence 
   return answer ? sentence.replace(/\.$/, ` on ${answer}.`) : sentence;
 }
 
-/** Answers with their numbers of plans, as bars of all that were drawn. */
+/** Answers with their numbers of plans, as bars of all that were drawn.
+ * @param {string} label
+ * @param {import("../types").AnswerVotes[]} answers
+ * @param {number} plans */
 function voteBars(label, answers, plans) {
+  return answerBars(label, answers.map(({ answer, votes }) => ({ answer, share: votes / plans, figure: count(votes) })));
+}
+
+/** @param {string} label
+ * @param {{ answer: string, share: number, figure: string }[]} answers */
+function answerBars(label, answers) {
   const list = el("ul.run-inspector-votes", { "aria-label": label });
-  for (const { answer, votes } of answers) {
-    const bar = el("span.run-inspector-votes-bar", { "aria-hidden": "true" }, el("i", { style: `width:${(100 * votes) / plans}%` }));
-    list.append(el("li", {}, el("span", { title: answer }, answer), bar, el("b", {}, count(votes))));
+  for (const { answer, share, figure } of answers) {
+    const bar = el("span.run-inspector-votes-bar", { "aria-hidden": "true" }, el("i", { style: `width:${100 * share}%` }));
+    list.append(el("li", {}, el("span", { title: answer }, answer), bar, el("b", {}, figure)));
   }
   return list;
 }

@@ -45,7 +45,8 @@ export class Summary {
     const focused = /** @type {HTMLElement} */ (this.root.contains(document.activeElement) ? document.activeElement : null);
     this.root.replaceChildren(
       heading(episode, actions, [shown && this.workersLine(shown), recalled && this.lessonsLine(recalled)].filter(Boolean)),
-      ...this.agreementLine(episode), result(episode), ...depthLine(episode), figures(totals, episode, clock),
+      ...this.agreementLine(episode), ...this.confidenceLine(episode), result(episode), ...depthLine(episode),
+      figures(totals, episode, clock),
       ...(episode.offers.length ? [offerList(episode, this.onStarted)] : []),
     );
     focused?.focus(); // what is drawn again stays under the keyboard: Escape closes an open menu
@@ -66,12 +67,27 @@ export class Summary {
   agreementLine({ agreement }) {
     if (!agreement) return [];
     const title = "How many of the drawn plans came to this result. Plans can agree and be wrong.";
-    const line = el("p.run-summary-agreement", { "data-unsure": String(agreement.unsure), "data-testid": "agreement", title }, agreement.sentence);
     const label = agreement.agreed < agreement.plans ? "What the other plans say" : "How the vote went";
+    return [this.assurance(agreement, "agreement", title, label)];
+  }
+
+  /** How likely the answer is right, by the record of those who gave it.
+   * @param {import("../types").EpisodeHead} episode */
+  confidenceLine({ confidence }) {
+    if (!confidence) return [];
+    const title = "By how often these agents were right on such questions before.";
+    return [this.assurance(confidence, "confidence", title, "What that rests on")];
+  }
+
+  /** A line on how sure the answer is, and a way to the round in the inspector that says more.
+   * @param {{ sentence: string, unsure: boolean, round: number }} about
+   * @param {string} name
+   * @param {string} title
+   * @param {string} label */
+  assurance({ sentence, unsure, round }, name, title, label) {
     const button = el("button.podium-link", { type: "button" }, label);
-    button.addEventListener("click", () => this.onTurn(agreement.round));
-    line.append(button);
-    return [line];
+    button.addEventListener("click", () => this.onTurn(round));
+    return el("p.run-summary-agreement", { "data-unsure": String(unsure), "data-testid": name, title }, sentence, button);
   }
 
   workersLine({ round, shown }) {

@@ -121,7 +121,7 @@ def test_the_router_orders_by_the_score_that_its_name_asks_for():
     ("name", "problem"),
     [
         ("router+who=magic", "there is no score 'magic' to choose workers by; use +who= with cosine, log, predictor"),
-        ("cascade+who=log", "only `router` and readers take"),
+        ("fan_out+who=log", "only `router`, `cascade` and readers take"),
         ("router+who=predictor", "choose workers by `log` or `cosine` instead"),
     ],
 )

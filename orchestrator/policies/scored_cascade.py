@@ -1,0 +1,121 @@
+"""`cascade+who=SCORE`: as many agents are asked as it takes until an answer is likely enough to be right.
+
+One that is likely to be right answers alone; else the few that would make an answer sure if they agreed are asked at
+once, and further ones while they can still make it sure (choice/weigh_answers.py). The answer that is likeliest by the
+record of those who gave it is taken, with its chance. Where nobody is likely to be right, nobody is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from orchestrator.choice.choose_worker import describe_chance
+from orchestrator.choice.outcomes import Record
+from orchestrator.choice.scores import SCORES, Candidate
+from orchestrator.choice.weigh_answers import SURE, choose_next, weigh_answers
+from orchestrator.engine.episode import Episode, StepRun
+from orchestrator.plan import AnswerConfidence, Turn, WorkerChoice, escape
+from orchestrator.policies.base import agent_step, read_limit, write_turn
+from orchestrator.policies.voting import normalize
+from orchestrator.reader.refusal import refuse
+from pool_registry.actions import as_text
+from pool_registry.calls.live_pool import LivePool
+
+HOPELESS = 0.15  # where no agent is likelier than this to be right, none is asked
+KNOWN = 4  # outcomes that an agent must have before it is called hopeless
+ASK = "Answer this question. Write the answer alone, in as few words as it needs.\n"
+
+
+class ScoredCascade:
+    """The turns of a cascade by a score. `record` may read the database, so it is called in a thread."""
+
+    def __init__(
+        self,
+        agents: Sequence[str],
+        prices: Mapping[str, float],
+        pool: LivePool,
+        score: str,
+        record: Callable[[], Record],
+    ) -> None:
+        self._agents, self._prices, self._pool = agents, prices, pool
+        self._score, self._record = score, record
+        self._choices: dict[str, WorkerChoice] = {}  # of this episode's query
+
+    async def turn(self, episode: Episode) -> Turn:
+        """The next agents to ask, or the answer."""
+        if not self._choices:
+            self._choices = await asyncio.to_thread(self._judge_agents, episode.query)
+        if refusal := self._refuse():
+            return write_turn([], refusal)
+        replies = [(run.step.worker, text) for run in episode.steps.values() if (text := read_reply(run))]
+        asked = self._choose_agents({run.step.worker for run in episode.steps.values()}, replies)
+        last = len(episode.rounds) >= read_limit(episode, "max_rounds")
+        if replies and (last or not asked):
+            return self._answer(replies)
+        if not asked:
+            return Turn(error="no agent of the cascade has given an answer", failed=True)
+        return self._ask(asked[:1] if last else asked, episode, alone=not replies)
+
+    def _judge_agents(self, query: str) -> dict[str, WorkerChoice]:
+        record = self._record()
+        candidates = [
+            Candidate(agent, self._pool.workers[agent].spec.description, False, 0.0, tuple(record.outcomes(agent)))
+            for agent in self._agents
+        ]
+        chances = SCORES[self._score](query, candidates)
+        return {
+            candidate.worker: describe_chance(candidate, chance, 1.0, self._score, len(candidates))
+            for candidate, chance in zip(candidates, chances, strict=True)
+        }
+
+    def _refuse(self) -> str:
+        best = max(choice.success for choice in self._choices.values())
+        if best >= HOPELESS or any(choice.of < KNOWN for choice in self._choices.values()):
+            return ""
+        return refuse(f"by its record none of {len(self._choices)} agents is more than {best:.2f} likely to be right")
+
+    def _choose_agents(self, asked: set[str], replies: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+        chances = {agent: choice.success for agent, choice in self._choices.items() if agent not in asked}
+        weighed = self._weigh(replies)
+        if not chances or (weighed and next(iter(weighed.values())) >= SURE):
+            return ()
+        return choose_next(chances, self._prices, self._read_chances(replies))
+
+    def _ask(self, agents: Sequence[str], episode: Episode, alone: bool) -> Turn:
+        """Ask one agent for the answer itself where nobody else is needed, and several for answers to compare."""
+        first, query = episode.next_step_id, escape(episode.query)
+        alone = alone and len(agents) == 1
+        steps = [
+            replace(agent_step(first + place, agent, query if alone else ASK + query), choice=self._choices[agent])
+            for place, agent in enumerate(agents)
+        ]
+        if not alone:
+            return write_turn(steps)
+        chance = self._choices[agents[0]].success
+        return replace(write_turn(steps, f"${first}"), confidence=AnswerConfidence(chance, self._score, 1, {}))
+
+    def _answer(self, replies: Sequence[tuple[str, str]]) -> Turn:
+        weighed = self._weigh(replies)
+        key, chance = next(iter(weighed.items()))
+        spelled = {_compare_key(text): text for _, text in reversed(replies)}  # as the first of them wrote it
+        answers = {spelled[other]: round(share, 4) for other, share in weighed.items()}
+        confidence = AnswerConfidence(round(chance, 4), self._score, len(replies), answers)
+        return replace(write_turn([], escape(spelled[key])), confidence=confidence)
+
+    def _weigh(self, replies: Sequence[tuple[str, str]]) -> dict[str, float]:
+        return weigh_answers(self._read_chances(replies))
+
+    def _read_chances(self, replies: Sequence[tuple[str, str]]) -> list[tuple[str, float]]:
+        return [(_compare_key(text), self._choices[agent].success) for agent, text in replies]
+
+
+def read_reply(run: StepRun) -> str:
+    """What an agent answered; "" where its call failed."""
+    return as_text(run.observation.value).strip() if run.observation is not None and run.observation.ok else ""
+
+
+def _compare_key(text: str) -> str:
+    """A text that is equal for answers that agree."""
+    return normalize(text.rstrip(" .")) or text
