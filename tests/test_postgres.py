@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from orchestrator.engine.events import Graded
+from orchestrator.traces.agent_track_record import read_track_record
 from orchestrator.traces.store import TraceFilter, open_store
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.calls.live_pool import live_pool
@@ -19,9 +21,12 @@ from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
 from tests.machine import needs
+from tests.orchestrator.policies.test_scored_cascade import play
+from tests.orchestrator.support.endpoint import endpoint
 from tests.postgres import postgres, programs
 from trainer.tasks import find_task
 
+__all__ = ["endpoint"]
 pytestmark = [pytest.mark.slow, needs(programs() is not None, "PostgreSQL")]
 
 
@@ -63,6 +68,20 @@ def test_pools_and_traces_live_in_postgresql(server, tmp_path, monkeypatch):
         assert store.traces.episode(traces[0]["id"]).answer == traces[0]["answer"]
         assert store.traces.pool_stats({"python": {row.pool_hash for row in found}})["python"].calls == 4
         assert store.traces.mark_interrupted() == 0
+    finally:
+        store.close()
+
+
+def test_what_agents_were_right_about_is_read_from_postgresql(server, tmp_path, monkeypatch, endpoint):
+    monkeypatch.setenv("PODIUM_DATABASE_URL", server)
+    monkeypatch.setenv("PODIUM_HOME", str(tmp_path))
+    store = open_store(find_home(str(tmp_path)))
+    try:
+        episode = play(endpoint, {"a": 14, "b": 14, "c": 13}, {"a": "x", "b": "y", "c": "x"}, sink=store.traces)
+        store.traces.append(episode.id, Graded(True, "", 1.0))
+        store.traces.flush()
+        record = read_track_record("p")
+        assert [[outcome.right for outcome in record.outcomes(name)] for name in "abc"] == [[True], [False], [True]]
     finally:
         store.close()
 

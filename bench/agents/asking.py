@@ -1,4 +1,4 @@
-"""What the cascade by a score brings on one ground: `podium run --orchestrator cascade+who=SCORE`, without its calls."""
+"""What the cascade by a score brings on one ground: the orchestrator `cascade+who=SCORE`, without its calls."""
 
 from __future__ import annotations
 

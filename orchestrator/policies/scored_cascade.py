@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from orchestrator.answers import write_answer_key
 from orchestrator.choice.choose_worker import describe_chance
 from orchestrator.choice.outcomes import Record
 from orchestrator.choice.scores import SCORES, Candidate
@@ -18,7 +19,6 @@ from orchestrator.choice.weigh_answers import SURE, choose_next, weigh_answers
 from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.plan import AnswerConfidence, Turn, WorkerChoice, escape
 from orchestrator.policies.base import agent_step, read_limit, write_turn
-from orchestrator.policies.voting import normalize
 from orchestrator.reader.refusal import refuse
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool
@@ -99,7 +99,7 @@ class ScoredCascade:
     def _answer(self, replies: Sequence[tuple[str, str]]) -> Turn:
         weighed = self._weigh(replies)
         key, chance = next(iter(weighed.items()))
-        spelled = {_compare_key(text): text for _, text in reversed(replies)}  # as the first of them wrote it
+        spelled = {write_answer_key(text): text for _, text in reversed(replies)}  # as the first of them wrote it
         answers = {spelled[other]: round(share, 4) for other, share in weighed.items()}
         confidence = AnswerConfidence(round(chance, 4), self._score, len(replies), answers)
         return replace(write_turn([], escape(spelled[key])), confidence=confidence)
@@ -108,14 +108,9 @@ class ScoredCascade:
         return weigh_answers(self._read_chances(replies))
 
     def _read_chances(self, replies: Sequence[tuple[str, str]]) -> list[tuple[str, float]]:
-        return [(_compare_key(text), self._choices[agent].success) for agent, text in replies]
+        return [(write_answer_key(text), self._choices[agent].success) for agent, text in replies]
 
 
 def read_reply(run: StepRun) -> str:
     """What an agent answered; "" where its call failed."""
     return as_text(run.observation.value).strip() if run.observation is not None and run.observation.ok else ""
-
-
-def _compare_key(text: str) -> str:
-    """A text that is equal for answers that agree."""
-    return normalize(text.rstrip(" .")) or text

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
+from orchestrator.answers import write_answer_key
 from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.executor import Recorder, RoundRun
@@ -29,7 +30,6 @@ from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.language_models.completion import Draw
 
 TEMPERATURE = 0.7
-DIGITS = 9  # of numbers that count as equal
 MAX_SEEDS = 1000  # of one query
 MAX_ANSWER_CHARS = 80  # of an answer in the record
 
@@ -107,7 +107,7 @@ async def _try_turn(turn: Turn, episode: Episode, pool: CachingPool, safe: froze
     if value is None:
         return TriedTurn(turn, None, usage=usage, ran=True)
     # Refusals agree, whichever need they name.
-    key = REFUSAL if is_refusal(value) else normalize(value)
+    key = REFUSAL if is_refusal(value) else write_answer_key(value)
     return TriedTurn(turn, key, as_text(value)[:MAX_ANSWER_CHARS], usage, ran=True)
 
 
@@ -144,16 +144,6 @@ def choose_turn(tried: Sequence[TriedTurn]) -> Turn:
         chosen_usage=chosen.turn.usage,
     )
     return replace(chosen.turn, usage=usage, vote=vote)
-
-
-def normalize(value: JsonValue) -> str:
-    """A text that is equal for answers that agree: numbers by value, texts without case and spacing."""
-    text = " ".join(as_text(value).casefold().split())
-    try:
-        number = float(text.replace(",", ""))
-    except ValueError:
-        return text
-    return f"{number:.{DIGITS}g}"
 
 
 def write_plan(turn: Turn) -> str:

@@ -1,22 +1,27 @@
 """The track record of each agent by the traces of a data folder: on which queries it was right, how long it took and
 what it cost. The router decides by it.
 
-Only graded episodes in which no other worker was called count: of an answer that several workers made, a trace does not
-say which of them was right.
+Graded episodes count in which no other worker was called: of an answer that several workers made, a trace does not say
+which of them was right. Where agents answered side by side (policies/scored_cascade.py), it does: each said what the
+answer is, or something else.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import JSON, Engine, Select, cast, func, select, type_coerce
 from sqlmodel import col
 
+from orchestrator.answers import write_answer_key
 from orchestrator.choice.outcomes import Outcome
 from orchestrator.traces.store import EpisodeRow, EventRow
+from pool_registry.actions import Status
 from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.upgrade import open_engine
 
@@ -77,17 +82,14 @@ def read_track_record(pool: str) -> TrackRecord:
     """The track record of a pool in this process's data folder. Raises StorageError."""
     engine = open_engine(find_home())
     try:
-        return TrackRecord(read_solo_episodes(engine, pool))
+        return TrackRecord([*read_solo_episodes(engine, pool), *read_side_by_side(engine, pool)])
     finally:
         engine.dispose()
 
 
 def read_solo_episodes(engine: Engine, pool: str) -> list[SoloEpisode]:
     """The newest graded episodes on a pool that called one worker only, oldest first, without recursive ones."""
-    graded = select(col(EpisodeRow.id)).where(
-        col(EpisodeRow.pool) == pool, col(EpisodeRow.depth) == 0, col(EpisodeRow.correct).is_not(None)
-    )
-    newest = graded.order_by(col(EpisodeRow.started_at).desc(), col(EpisodeRow.id)).limit(NEWEST)
+    newest = _select_graded(pool)
     callers = (
         select(col(EventRow.episode), func.min(col(EventRow.worker)).label("worker"))
         .where(col(EventRow.worker).is_not(None), col(EventRow.episode).in_(newest))
@@ -95,10 +97,9 @@ def read_solo_episodes(engine: Engine, pool: str) -> list[SoloEpisode]:
         .having(func.count(func.distinct(col(EventRow.worker))) == 1)
         .subquery()
     )
+    need = _read_body(engine, "turn", "steps", 0, "need")
     needs = (
-        select(
-            col(EventRow.episode), func.max(func.json_extract(col(EventRow.body), "$.turn.steps[0].need")).label("need")
-        )
+        select(col(EventRow.episode), func.max(need.as_string()).label("need"))
         .where(col(EventRow.type) == "turn_taken", col(EventRow.episode).in_(newest))
         .group_by(col(EventRow.episode))
         .subquery()
@@ -112,6 +113,55 @@ def read_solo_episodes(engine: Engine, pool: str) -> list[SoloEpisode]:
     with engine.connect() as connection:
         rows = connection.execute(query.order_by(col(EpisodeRow.started_at), col(EpisodeRow.id)))
         return [SoloEpisode(*row) for row in rows]
+
+
+def read_side_by_side(engine: Engine, pool: str) -> list[SoloEpisode]:
+    """What the agents of a cascade by a score said to the same question, a row each: right where it is an answer that
+    was graded as right, wrong where it is another one, or one that was graded as wrong. What differs from a wrong
+    answer may be either, and is left out."""
+    asked = _read_body(engine, "turn", "confidence", "asked").as_integer()
+    several = (
+        select(col(EventRow.episode))
+        .where(col(EventRow.type) == "turn_taken", col(EventRow.episode).in_(_select_graded(pool)), asked > 1)
+        .distinct()
+    )
+    replied = (col(EventRow.type) == "step_ended", col(EventRow.status) == Status.OK)
+    reply = (EventRow.worker, EventRow.body, EventRow.latency_s)
+    columns: list[Any] = [*reply, EpisodeRow.query, EpisodeRow.answer, EpisodeRow.correct]
+    query = (
+        select(*columns)
+        .join(EpisodeRow, col(EpisodeRow.id) == col(EventRow.episode))
+        .where(*replied, col(EventRow.episode).in_(several))
+        .order_by(col(EpisodeRow.started_at), col(EventRow.id))
+    )
+    with engine.connect() as connection:
+        return [row for found in connection.execute(query) if (row := _judge_reply(*found)) is not None]
+
+
+def _judge_reply(
+    worker: str, body: str, latency_s: float | None, query: str, answer: str | None, correct: bool
+) -> SoloEpisode | None:
+    observation = json.loads(body)["observation"]
+    same = write_answer_key(observation.get("value")) == write_answer_key(answer or "")
+    if not (same or correct):
+        return None
+    cost = observation.get("usage", {}).get("cost", 0.0)
+    return SoloEpisode(observation.get("answered_by") or worker, query, same and correct, latency_s or 0.0, cost)
+
+
+def _select_graded(pool: str) -> Select[str]:
+    """The newest graded episodes on a pool, without recursive ones."""
+    graded = select(col(EpisodeRow.id)).where(
+        col(EpisodeRow.pool) == pool, col(EpisodeRow.depth) == 0, col(EpisodeRow.correct).is_not(None)
+    )
+    return graded.order_by(col(EpisodeRow.started_at).desc(), col(EpisodeRow.id)).limit(NEWEST)
+
+
+def _read_body(engine: Engine, *path: str | int) -> Any:
+    """A place in an event's JSON, which is stored as text."""
+    body = col(EventRow.body)
+    is_postgres = engine.dialect.name == "postgresql"  # SQLite reads JSON from text, and would cast it to a number
+    return (cast(body, JSON) if is_postgres else type_coerce(body, JSON))[path]
 
 
 def split_words(text: str) -> Words:

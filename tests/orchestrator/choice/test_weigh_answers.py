@@ -34,12 +34,12 @@ def test_an_answer_is_as_likely_as_the_cases_in_which_it_is_right(replies):
 def test_one_reply_is_as_likely_as_its_worker_and_agreement_makes_it_likelier():
     assert weigh_answers([("a", 0.6)]) == {"a": pytest.approx(0.6)}
     assert weigh_answers([("a", 0.6), ("a", 0.6)])["a"] > 0.85
-    assert list(weigh_answers([("a", 0.3), ("b", 0.8), ("a", 0.3)]))[0] == "b", "one who knows outweighs two who guess"
+    assert next(iter(weigh_answers([("a", 0.3), ("b", 0.8), ("a", 0.3)]))) == "b", "one who knows outweighs two"
 
 
 def test_more_different_answers_than_were_thought_of_are_weighed_all_the_same():
     weighed = weigh_answers([(str(number), 0.5) for number in range(2 * WRONG_ANSWERS)])
-    assert sum(weighed.values()) < 1 and len(set(map(lambda chance: round(chance, 9), weighed.values()))) == 1
+    assert sum(weighed.values()) < 1 and len({round(chance, 9) for chance in weighed.values()}) == 1
 
 
 def test_who_is_likely_alone_is_asked_alone_and_two_cheap_ones_in_place_of_a_dear_one():

@@ -11,10 +11,14 @@ from orchestrator.approval.plan_gate import measure_doubts
 from orchestrator.choice.describe_choice import describe_confidence
 from orchestrator.choice.outcomes import Outcome
 from orchestrator.engine.episode import Episode
-from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, Sink, run_episode
+from orchestrator.engine.events import Graded
 from orchestrator.policies.registry import orchestrator_factory
 from orchestrator.retrieval import sentence_vectors
+from orchestrator.traces.agent_track_record import read_track_record
+from orchestrator.traces.store import open_store
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.storage.data_folder import choose_home
 from tests.orchestrator.choice.test_choose_worker import FixedRecord
 from tests.orchestrator.support.endpoint import Endpoint, agent, asked, endpoint, pool_of
 
@@ -27,7 +31,9 @@ def _by_words(monkeypatch):
     monkeypatch.setattr(sentence_vectors, "find_weights", lambda: None)
 
 
-def play(url: str, rights: Mapping[str, int], replies: Mapping[str, str], **limits: int) -> Episode:
+def play(
+    url: str, rights: Mapping[str, int], replies: Mapping[str, str], sink: Sink | None = None, **limits: int
+) -> Episode:
     """An episode with agents that were right so many times of twenty, on the same question."""
     Endpoint.reply = staticmethod(lambda messages: replies[messages[0]["content"][8:-1]])
     known = {
@@ -39,7 +45,7 @@ def play(url: str, rights: Mapping[str, int], replies: Mapping[str, str], **limi
         pool = pool_of(url, *(agent(name, url, price_out=1.0) for name in rights), **{"max_rounds": 5, **limits})
         async with live_pool(pool) as live:
             made = orchestrator_factory("cascade+who=log", live, lambda: FixedRecord(known))(None, None)
-            return await run_episode(EpisodeSpec(QUERY), made, live)
+            return await run_episode(EpisodeSpec(QUERY), made, live, sink=sink)
 
     return asyncio.run(once())
 
@@ -74,7 +80,9 @@ def test_where_they_differ_another_one_is_asked_and_the_likeliest_answer_counts(
 
 def test_the_record_says_so_where_nobody_is_likely_to_know(endpoint):
     episode = play(endpoint, {"a": 1, "b": 0}, {})
-    assert workers(episode) == [] and str(episode.answer).startswith("No worker of this pool can do this: by its record")
+    assert workers(episode) == [] and str(episode.answer).startswith(
+        "No worker of this pool can do this: by its record"
+    )
     newcomer = play(endpoint, {"a": 0, "new": -1}, {"new": "Members"})
     assert newcomer.answer == "Members", "of a newcomer nobody knows that"
 
@@ -95,3 +103,20 @@ def test_a_plan_is_in_doubt_as_much_as_its_least_likely_worker(endpoint):
     ((sentence, doubt),) = measure_doubts(turn, None).items()
     least = min(step.choice.success for step in turn.steps)
     assert doubt == pytest.approx(1 - least) and f"{least:.2f} likely to be right" in sentence
+
+
+@pytest.mark.parametrize(
+    ("correct", "outcomes"),
+    [(True, {"a": [True], "b": [False], "c": [True]}), (False, {"a": [False], "b": [], "c": [False]})],
+)
+def test_a_graded_cascade_is_an_outcome_of_each_agent_that_it_asked(endpoint, tmp_path, monkeypatch, correct, outcomes):
+    monkeypatch.setenv("PODIUM_HOME", str(tmp_path))
+    store = open_store(choose_home(tmp_path))
+    replies = {"a": "Members", "b": "Anybody", "c": "members."}
+    episode = play(endpoint, {"a": 14, "b": 14, "c": 13}, replies, sink=store.traces)
+    store.traces.append(episode.id, Graded(correct, "", 1.0))
+    store.traces.flush()
+    record = read_track_record("p")
+    store.close()
+    assert {name: [outcome.right for outcome in record.outcomes(name)] for name in replies} == outcomes
+    assert record.cost("a") == pytest.approx(5 / 1e6)
