@@ -1900,6 +1900,10 @@ export interface WorkerCard {
   calls: number;
   success: number | null;
   median_latency_s: number | null;
+  /** Newest graded questions that it alone answered, or that a cascade asked it. */
+  graded: number;
+  /** Those of them that it got right. */
+  right: number;
 }
 
 /** A worker that was added, removed or changed between two versions. */

@@ -82,17 +82,22 @@ def read_track_record(pool: str) -> TrackRecord:
     """The track record of a pool in this process's data folder. Raises StorageError."""
     engine = open_engine(find_home())
     try:
-        return TrackRecord([*read_solo_episodes(engine, pool), *read_side_by_side(engine, pool)])
+        return build_track_record(engine, pool)
     finally:
         engine.dispose()
 
 
-def read_solo_episodes(engine: Engine, pool: str) -> list[SoloEpisode]:
+def build_track_record(engine: Engine, pool: str, newest: int = NEWEST) -> TrackRecord:
+    """The track record of a pool in an open database, by so many graded episodes."""
+    return TrackRecord([*read_solo_episodes(engine, pool, newest), *read_side_by_side(engine, pool, newest)])
+
+
+def read_solo_episodes(engine: Engine, pool: str, newest: int = NEWEST) -> list[SoloEpisode]:
     """The newest graded episodes on a pool that called one worker only, oldest first, without recursive ones."""
-    newest = _select_graded(pool)
+    graded = _select_graded(pool, newest)
     callers = (
         select(col(EventRow.episode), func.min(col(EventRow.worker)).label("worker"))
-        .where(col(EventRow.worker).is_not(None), col(EventRow.episode).in_(newest))
+        .where(col(EventRow.worker).is_not(None), col(EventRow.episode).in_(graded))
         .group_by(col(EventRow.episode))
         .having(func.count(func.distinct(col(EventRow.worker))) == 1)
         .subquery()
@@ -100,7 +105,7 @@ def read_solo_episodes(engine: Engine, pool: str) -> list[SoloEpisode]:
     need = _read_body(engine, "turn", "steps", 0, "need")
     needs = (
         select(col(EventRow.episode), func.max(need.as_string()).label("need"))
-        .where(col(EventRow.type) == "turn_taken", col(EventRow.episode).in_(newest))
+        .where(col(EventRow.type) == "turn_taken", col(EventRow.episode).in_(graded))
         .group_by(col(EventRow.episode))
         .subquery()
     )
@@ -115,14 +120,14 @@ def read_solo_episodes(engine: Engine, pool: str) -> list[SoloEpisode]:
         return [SoloEpisode(*row) for row in rows]
 
 
-def read_side_by_side(engine: Engine, pool: str) -> list[SoloEpisode]:
+def read_side_by_side(engine: Engine, pool: str, newest: int = NEWEST) -> list[SoloEpisode]:
     """What the agents of a cascade by a score said to the same question, a row each: right where it is an answer that
     was graded as right, wrong where it is another one, or one that was graded as wrong. What differs from a wrong
     answer may be either, and is left out."""
     asked = _read_body(engine, "turn", "confidence", "asked").as_integer()
     several = (
         select(col(EventRow.episode))
-        .where(col(EventRow.type) == "turn_taken", col(EventRow.episode).in_(_select_graded(pool)), asked > 1)
+        .where(col(EventRow.type) == "turn_taken", col(EventRow.episode).in_(_select_graded(pool, newest)), asked > 1)
         .distinct()
     )
     replied = (col(EventRow.type) == "step_ended", col(EventRow.status) == Status.OK)
@@ -149,12 +154,12 @@ def _judge_reply(
     return SoloEpisode(observation.get("answered_by") or worker, query, same and correct, latency_s or 0.0, cost)
 
 
-def _select_graded(pool: str) -> Select[str]:
-    """The newest graded episodes on a pool, without recursive ones."""
+def _select_graded(pool: str, newest: int) -> Select[str]:
+    """So many graded episodes on a pool, the newest, without recursive ones."""
     graded = select(col(EpisodeRow.id)).where(
         col(EpisodeRow.pool) == pool, col(EpisodeRow.depth) == 0, col(EpisodeRow.correct).is_not(None)
     )
-    return graded.order_by(col(EpisodeRow.started_at).desc(), col(EpisodeRow.id)).limit(NEWEST)
+    return graded.order_by(col(EpisodeRow.started_at).desc(), col(EpisodeRow.id)).limit(newest)
 
 
 def _read_body(engine: Engine, *path: str | int) -> Any:

@@ -90,6 +90,7 @@ function figures(worker) {
     ["Success", worker.success === null ? "–" : `${Math.round(worker.success * 100)} %`],
     ["Median", seconds(worker.median_latency_s) || "–"],
   ];
+  if (worker.graded) shown.push(["Right", `${count(worker.right)} of ${count(worker.graded)}`]);
   if (worker.light.error_rate) shown.push(["Errors", `${Math.round(worker.light.error_rate * 100)} %`]);
   if (worker.config.api_key) shown.push(["Key", worker.config.api_key]);
   if (worker.price_in || worker.price_out) shown.push(["$/M tokens", `${worker.price_in} / ${worker.price_out}`]);

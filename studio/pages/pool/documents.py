@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
+from orchestrator.choice.outcomes import Outcome
+from orchestrator.traces.agent_track_record import build_track_record
 from orchestrator.traces.store import WorkerStats
 from pool_registry.actions import JsonValue
 from pool_registry.deployment_mode import DeploymentMode
@@ -24,6 +26,7 @@ from studio.worker_health import WorkerHealth
 
 # What a worker points at, by the field of its configuration that says it.
 POINTERS = ("base_url", "database", "corpus", "path", "url", "space", "target", "orchestrator")
+SHOWN_EPISODES = 500  # graded ones that the figures of a card rest on: all of them would take a second to read
 COMMON = ("name", "kind", "description", "config", "enabled")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -56,6 +59,7 @@ def build_pool_document(runtime: Runtime, stored: StoredPool) -> PoolDocument:
     versions, latest = pools.versions(pool.name), pools.latest(pool.name)
     health = runtime.list_health(pool)
     stats = runtime.store.traces.pool_stats(_list_alike(pool, versions))
+    record = build_track_record(runtime.store.engine, pool.name, SHOWN_EPISODES)
     return PoolDocument(
         name=pool.name,
         description=pool.description,
@@ -66,7 +70,10 @@ def build_pool_document(runtime: Runtime, stored: StoredPool) -> PoolDocument:
         current_hash=latest.pool.hash,
         limits=pool.limits,
         mode=pool.mode,
-        workers=[build_worker_card(spec, health[spec.name], stats.get(spec.name)) for spec in pool.workers],
+        workers=[
+            build_worker_card(spec, health[spec.name], stats.get(spec.name), record.outcomes(spec.name))
+            for spec in pool.workers
+        ],
         versions=list_versions(versions),
     )
 
@@ -87,7 +94,9 @@ def _drop_words(spec: WorkerSpec) -> WorkerSpec:
     return spec.model_copy(update={"description": "", "enabled": True})
 
 
-def build_worker_card(spec: WorkerSpec, light: WorkerHealth, stats: WorkerStats | None) -> WorkerCard:
+def build_worker_card(
+    spec: WorkerSpec, light: WorkerHealth, stats: WorkerStats | None, outcomes: Sequence[Outcome] = ()
+) -> WorkerCard:
     """One card."""
     kind = KINDS.get(spec.kind)
     seen = stats or WorkerStats()
@@ -106,6 +115,8 @@ def build_worker_card(spec: WorkerSpec, light: WorkerHealth, stats: WorkerStats 
         calls=seen.calls,
         success=seen.ok / seen.calls if seen.calls else None,
         median_latency_s=seen.median_latency_s,
+        graded=len(outcomes),
+        right=sum(outcome.right for outcome in outcomes),
     )
 
 

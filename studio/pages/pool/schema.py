@@ -24,7 +24,7 @@ Place = Literal["here", "machine", "remote"]
 
 
 class WorkerCard(WorkerSpec):
-    """A worker with its light and its record; `success` and latency are None before its first call."""
+    """A worker with its light and its record; `success` (of calls) and latency are None before its first call."""
 
     role: Role
     icon: str
@@ -39,6 +39,8 @@ class WorkerCard(WorkerSpec):
     calls: int
     success: float | None
     median_latency_s: float | None
+    graded: int = Field(description="Newest graded questions that it alone answered, or that a cascade asked it.")
+    right: int = Field(description="Those of them that it got right.")
 
 
 class VersionLine(PageDocument):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
 from collections import Counter
@@ -10,6 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+from orchestrator.engine.events import Graded
+from orchestrator.plan import Step, Turn
+from orchestrator.policies.oracle import OraclePolicy
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.kinds import load_config
 from pool_registry.pool import Pool, export_pool
 from pool_registry.starter import starter_pool
@@ -39,6 +45,22 @@ def test_saving_the_same_again_makes_no_version(commands, pool):
     first = commands.run("save_worker", {"pool": pool, "worker": CALCULATOR})
     again = commands.run("save_worker", {"pool": pool, "worker": CALCULATOR, "replacing": "abacus"})
     assert first["state"]["pool"]["version"] == again["state"]["pool"]["version"] == 2
+
+
+def test_a_card_says_how_many_graded_questions_its_worker_got_right(commands, runtime):
+    async def run(right: bool) -> None:
+        async with live_pool(runtime.store.pools.latest("starter").pool) as live:
+            plan = OraclePolicy(Turn((Step(1, "calculator", {"expression": "300 - 31"}),), "$1"))
+            episode = await run_episode(EpisodeSpec("How many are left?"), plan, live, sink=runtime.store.traces)
+        runtime.store.traces.append(episode.id, Graded(right, "269", 1.0))
+
+    before = workers(commands.run("show", {"pool": "starter"}))["calculator"]
+    for right in (True, False, True):
+        asyncio.run(run(right))
+    runtime.store.traces.flush()
+    after = workers(commands.run("show", {"pool": "starter"}))
+    assert (after["calculator"]["graded"] - before["graded"], after["calculator"]["right"] - before["right"]) == (3, 2)
+    assert after["units"]["graded"] == 0
 
 
 def test_many_workers_are_added_with_a_check_for_each_and_one_version(commands, pool, monkeypatch):
