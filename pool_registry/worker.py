@@ -2,7 +2,7 @@
 
 The engine never asks whether a worker is an agent or a tool: it hands over a `Call` and gets
 a `Reply`, or one of the two faults in errors.py. Statuses, time-outs, retries, prices and size
-limits are the business of calls/live_worker.py, so an adapter is only the call itself.
+limits are the business of calls/layers.py, so an adapter is only the call itself.
 """
 
 from __future__ import annotations

@@ -11,10 +11,12 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Protocol
 
-from pool_registry.actions import Action, Observation
-from pool_registry.worker import Visible
+from pool_registry.actions import NO_USAGE, Observation
+from pool_registry.calls.worker_state import WorkerState
+from pool_registry.worker import Call
 
 MAX_ENTRIES = 100_000
 
@@ -36,6 +38,14 @@ class CallCache:
         self._running: dict[str, asyncio.Future[Observation]] = {}
         self._max_entries = max_entries
         self.hits = 0
+
+    def records(self, worker: WorkerState) -> bool:
+        """Whether a recorded observation of this worker may stand for a call."""
+        return worker.spec.cache
+
+    def as_recorded(self, observation: Observation) -> Observation:
+        """The observation of a call that was not made: nothing was spent on it."""
+        return replace(observation, latency_s=0.0, usage=NO_USAGE, cached=True)
 
     async def observation(self, key: str, make: Callable[[], Awaitable[Observation]]) -> tuple[Observation, bool]:
         """Return the observation cached under `key`, else that of `make`, and whether it was cached."""
@@ -81,13 +91,13 @@ class CallCache:
         return observation, stored is not None
 
 
-def key_of(identity: str, action: Action, visible: tuple[Visible, ...]) -> str:
+def key_of(identity: str, call: Call) -> str:
     """Return the cache key of a call: equal for equal calls only."""
     seen = [
         [view.worker, view.observation.value, view.observation.status, _error_parts(view.observation)]
-        for view in visible
+        for view in call.visible
     ]
-    content = json.dumps([identity, dict(action.arguments), seen], sort_keys=True, ensure_ascii=False)
+    content = json.dumps([identity, dict(call.arguments), seen], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 

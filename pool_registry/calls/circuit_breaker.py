@@ -85,6 +85,12 @@ class Breaker:
             left = self._open_until - self._clock()
             return Circuit("open", self._failures, left) if left > 0 else Circuit("half-open", self._failures)
 
+    def say_when_tried(self) -> str:
+        """Tell a model why an open circuit refuses its call, and what it can do."""
+        left = self.circuit.seconds
+        when = f"is tried again in {left:.0f} s" if left > 0 else "is being tried again right now"
+        return f"failed {FAILURES} times in a row and {when}; use another worker, or try later"
+
 
 _breakers: WeakValueDictionary[str, Breaker] = WeakValueDictionary()
 _making = threading.Lock()

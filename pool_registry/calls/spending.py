@@ -21,6 +21,7 @@ from typing import Literal, TypeVar
 from pool_registry.actions import NO_USAGE, Usage
 from pool_registry.errors import WorkerFault
 
+Asked = TypeVar("Asked")
 Result = TypeVar("Result")
 Cap = Literal["max_tokens", "max_cost"]
 
@@ -161,12 +162,12 @@ class Bill:
         if self._spending is not None:
             self._reservation = await self._spending.reserve(self._estimate)
 
-    async def pay_attempt(self, attempt: Callable[[], Awaitable[Result]]) -> Result:
+    async def pay_attempt(self, attempt: Callable[[Asked], Awaitable[Result]], asked: Asked) -> Result:
         """Make an attempt; a second one reserves anew. `settle` must follow when it succeeds."""
         if self._reservation is None:
             await self.reserve()
         try:
-            return await attempt()
+            return await attempt(asked)
         except WorkerFault as fault:
             self.settle(self._estimate if fault.code == "timeout" else Usage(cost=self._price_call))
             raise

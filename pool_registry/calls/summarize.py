@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pool_registry.actions import NO_USAGE, Status, Usage, as_text
-from pool_registry.calls.live_worker import LiveWorker
+from pool_registry.calls.worker_state import WorkerState
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.completion import share_room, visible_text
 from pool_registry.worker import Call, Visible
@@ -28,7 +28,7 @@ class ShortenedCall:
     latency_s: float = 0.0
 
 
-async def shorten_outputs(worker: LiveWorker, call: Call, workers: Mapping[str, LiveWorker]) -> ShortenedCall:
+async def shorten_outputs(worker: WorkerState, call: Call, workers: Mapping[str, WorkerState]) -> ShortenedCall:
     """The call with each output that is too long for the worker's prompt shortened by its summarizer. Where that fails,
     the output stays as it is: its beginning is taken."""
     summarizer, agent = workers.get(worker.spec.summarizer), worker.worker
@@ -48,7 +48,7 @@ async def shorten_outputs(worker: LiveWorker, call: Call, workers: Mapping[str, 
     return ShortenedCall(replace(call, visible=tuple(item for item, _, _ in results)), usage, latency_s)
 
 
-async def _shorten(item: Visible, share: int, task: str, summarizer: LiveWorker) -> tuple[Visible, Usage, float]:
+async def _shorten(item: Visible, share: int, task: str, summarizer: WorkerState) -> tuple[Visible, Usage, float]:
     size = len(visible_text(item))
     if size <= share or not item.observation.ok:
         return item, NO_USAGE, 0.0

@@ -300,5 +300,5 @@ def test_no_plan_exceeds_a_cap_by_more_than_one_reservation(plan, max_tokens, ma
 def largest_reservation(workers: Sequence[WorkerSpec]) -> Usage:
     pool = a_pool(workers)
     call = Call({"instruction": "go"})
-    estimates = [live._add_price(live.worker.estimate_usage(call)) for live in pool.workers.values()]
+    estimates = [live.add_price(live.worker.estimate_usage(call)) for live in pool.workers.values()]
     return Usage(0, max(usage.tokens for usage in estimates), max(usage.cost for usage in estimates))

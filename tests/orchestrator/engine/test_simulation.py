@@ -9,7 +9,7 @@ import logging
 import pytest
 
 from orchestrator.engine.budget import Budget
-from pool_registry.calls import live_worker
+from pool_registry.calls import worker_state
 from pool_registry.calls.live_pool import LivePool
 from tests.orchestrator.support.simulated_episode import check_seed, run_seed
 from tests.orchestrator.support.simulated_loop import Deadlock, simulate
@@ -60,7 +60,7 @@ def test_steps_that_are_not_counted_are_noticed(monkeypatch):
 
 
 def test_a_worker_that_runs_more_calls_than_it_may_is_noticed(monkeypatch):
-    monkeypatch.setattr(live_worker.asyncio, "Semaphore", lambda _: asyncio.BoundedSemaphore(1000))
+    monkeypatch.setattr(worker_state.asyncio, "Semaphore", lambda _: asyncio.BoundedSemaphore(1000))
     assert any("at a time" in problem for seed in range(60) for problem in check_seed(seed))
 
 

@@ -233,7 +233,7 @@ def _simulated_surroundings(seed: int) -> Iterator[None]:
         with (
             patch("secrets.token_hex", lambda _=None: f"{next(numbers):08x}"),
             patch("orchestrator.engine.episode_loop._utc_now", lambda: "2026-01-01T00:00:00.000+00:00"),
-            patch("pool_registry.calls.live_worker.breaker_of", lambda _: Breaker(asyncio.get_running_loop().time)),
+            patch("pool_registry.calls.worker_state.breaker_of", lambda _: Breaker(asyncio.get_running_loop().time)),
         ):
             yield
     finally:

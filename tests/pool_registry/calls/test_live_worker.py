@@ -18,6 +18,7 @@ from pool_registry.actions import Action, Observation, Status, Usage
 from pool_registry.calls.call_cache import CallCache
 from pool_registry.calls.call_cache_table import DatabaseCacheStore, RecordedRow
 from pool_registry.calls.circuit_breaker import FAILURES, OPEN_S, Admission, Breaker, breaker_of
+from pool_registry.calls.layers import find_wait
 from pool_registry.calls.limit_share import share_limits
 from pool_registry.calls.live_pool import LivePool, live_pool, open_live_pool
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
@@ -337,7 +338,7 @@ def test_one_of_two_processes_has_half_of_what_limits_a_worker(limits, at_once):
 def test_a_retry_waits_as_asked_unless_that_cannot_help(wait_s, result):
     async def once() -> bool | float:
         pool = open_live_pool(Pool(name="p", workers=(worker(timeout_s=10.0),)))
-        return pool.workers["a"]._backoff(WorkerFault("x", "y", retryable=True, retry_after_s=wait_s))
+        return find_wait(pool.workers["a"], WorkerFault("x", "y", retryable=True, retry_after_s=wait_s))
 
     assert asyncio.run(once()) == result
 
