@@ -7,9 +7,11 @@ Everything is drawn from a seed. Nothing here is measured on a real model.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from random import Random
+from typing import TypeAlias
 
 from podium_lessons.agents.topics import Topic, load_topics
 
@@ -22,6 +24,11 @@ FAILURES = (0.0, 0.04)  # the share of calls that come back with an error
 LOGGED = 60  # questions of a topic that logs are drawn from
 WRONG_ANSWERS = 3  # that experts who are wrong choose from
 ASKED = 1  # questions of each topic that a pool is judged by
+NOBODY, EVERYBODY = -1, -2  # in the place of a topic: of what no expert knows, and of what every expert can do
+CHEAP, DEAR = (0.2, 0.5), (2.5, 3.5)  # prices in a pool where checking pays
+MIDDLING, HIGH = (0.6, 0.85), (0.85, 0.95)  # and the skills that they buy
+
+Range: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +41,13 @@ class Expert:
     latency: float
     failure: float
 
+    def skill(self, topic: int) -> float:
+        """The chance that an answer is right."""
+        return {NOBODY: 0.0, EVERYBODY: 1.0}[topic] if topic < 0 else self.skills[topic]
+
     def chance(self, topic: int) -> float:
         """The chance that one call brings the right answer."""
-        return self.skills[topic] * (1 - self.failure)
+        return self.skill(topic) * (1 - self.failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +81,7 @@ class Ground:
         ]
 
 
+@cache
 def split_questions(topic: Topic) -> tuple[list[str], list[str]]:
     """The questions of a topic that logs are drawn from, and those that judge: always the same ones."""
     shuffled = Random(topic.name).sample(topic.questions, len(topic.questions))
@@ -81,22 +93,31 @@ def draw_ground(seed: int, seen: bool) -> Ground:
     random = Random(f"{seed}/{seen}")
     there = [topic for topic in load_topics() if (topic.split == "train") == seen]
     topics = tuple(random.sample(there, TOPICS))
-    experts = tuple(
-        Expert(
-            f"model_{place}",
-            tuple(random.uniform(*SKILLS) for _ in topics),
-            round(random.uniform(*PRICES), 2),
-            round(random.uniform(*LATENCIES), 2),
-            round(random.uniform(*FAILURES), 3),
-        )
-        for place in range(random.randint(*EXPERTS))
-    )
+    experts = tuple(draw_expert(place, random, SKILLS, PRICES) for place in range(random.randint(*EXPERTS)))
     questions = [
         (question, place)
         for place, topic in enumerate(topics)
         for question in random.sample(split_questions(topic)[1], ASKED)
     ]
     return Ground(experts, topics, tuple(questions))
+
+
+def draw_expert(place: int, random: Random, skills: Range, prices: Range) -> Expert:
+    """An expert with skills and a price between these."""
+    return Expert(
+        f"model_{place}",
+        tuple(random.uniform(*skills) for _ in range(TOPICS)),
+        round(random.uniform(*prices), 2),
+        round(random.uniform(*LATENCIES), 2),
+        round(random.uniform(*FAILURES), 3),
+    )
+
+
+def with_checkers(ground: Ground, seed: int) -> Ground:
+    """The same topics with experts of whom two or three are cheap and middling and one is dear and good."""
+    random = Random(f"{seed}/checkers")
+    cheap = [draw_expert(place, random, MIDDLING, CHEAP) for place in range(random.randint(2, 3))]
+    return replace(ground, experts=(*cheap, draw_expert(len(cheap), random, HIGH, DEAR)))
 
 
 @dataclass(frozen=True, slots=True)
