@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from bench.agents.cases import Book, GroundTask
-from bench.agents.experts import serve_experts
+from bench.agents.experts import CENT, serve_experts
 from bench.agents.ground import (
     Ground,
+    Judged,
     LoggedOutcome,
     draw_ground,
     judge_best,
@@ -26,8 +27,9 @@ from bench.agents.ground import (
     judge_single,
     split_questions,
 )
+from bench.agents.plays import Play, average, compare_plays
 from bench.agents.rows import Row, describe_gaps
-from bench.agents.who import JudgedPool, Logs, read_topics, read_whole_logs
+from bench.agents.who import Logs, read_topics, read_whole_logs
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import NoSink, Sink
 from orchestrator.engine.release import Orchestrator
@@ -40,7 +42,16 @@ from trainer.evaluation.trials import run_task
 
 FIXED = 0  # draws the one pool, and its topics
 JUDGING = 4  # questions of each topic
-ORCHESTRATORS = {"log": "router+who=log", "podium": "router+who=predictor"}
+ROUTERS = {"log": "router+who=log", "podium": "router+who=predictor"}
+CASCADES = {"asking_log": "cascade+who=log", "asking": "cascade+who=predictor"}
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a policy brings on the questions that judge, and the episodes of those that were run beside it."""
+
+    judged: Judged
+    plays: tuple[Play, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +77,15 @@ class Site:
         self.store.traces.flush()
         return TrackRecord(read_solo_episodes(self.store.engine, self.live.pool.name))
 
-    async def choose(self, name: str, record: TrackRecord) -> list[int]:
-        """The expert that an orchestrator asks first for each question that judges; that is not logged."""
+    async def judge(self, name: str, record: TrackRecord) -> list[Episode]:
+        """An orchestrator's episodes on the questions that judge, by this record; they are not logged."""
         make = orchestrator_factory(name, self.live, lambda: record)
-        places = {expert.name: place for place, expert in enumerate(self.ground.experts)}
-        episodes = [await self._run(*question, make(None, None), NoSink()) for question in self.ground.questions]
-        return [places[min(episode.steps.items())[1].step.worker] for episode in episodes]
+        return [await self._run(*question, make(None, None), NoSink()) for question in self.ground.questions]
+
+    def find_first_choice(self, episode: Episode) -> int:
+        """The place of the expert that was asked first."""
+        names = [expert.name for expert in self.ground.experts]
+        return names.index(min(episode.steps.items())[1].step.worker)
 
     async def _run(self, question: str, topic: int, orchestrator: Orchestrator, sink: Sink) -> Episode:
         task = GroundTask("route", (self.book.add(question, topic),))
@@ -81,22 +95,18 @@ class Site:
 def measure_fixed(options: argparse.Namespace) -> Iterator[Row]:
     """The rows of the one fixed pool on both kinds of topics."""
     for seen in (True, False):
-        judged = [asyncio.run(judge_seed(seed, seen, options.outcomes)) for seed in range(options.seeds)]
-        print(
-            f"the fixed pool on {'seen' if seen else 'unseen'} topics: {len(judged)} seeds", file=sys.stderr, flush=True
-        )
-        for policy, outcomes in judged[0]:
-            yield describe(judged, policy, outcomes, seen)
+        tried = []
+        for seed in range(options.seeds):
+            tried.append(asyncio.run(judge_seed(seed, seen, options.outcomes)))
+            print(f"{'seen' if seen else 'unseen'} topics: {len(tried)} seeds", file=sys.stderr, flush=True)
+        yield from (describe(tried, policy, outcomes, seen) for policy, outcomes in tried[0])
 
 
-async def judge_seed(seed: int, seen: bool, amounts: Sequence[int]) -> JudgedPool:
+async def judge_seed(seed: int, seen: bool, amounts: Sequence[int]) -> dict[tuple[str, int], Tried]:
     """What each policy gets on the fixed pool after these outcomes of each expert and topic."""
     ground, book, random = draw_judging(seed, seen), Book(seed), Random(f"{seed}/log")
-    judged = {
-        ("best", -1): judge_best(ground),
-        ("single", -1): judge_single(ground),
-        ("random", -1): judge_random(ground),
-    }
+    without_log = {"best": judge_best, "single": judge_single, "random": judge_random}
+    tried = {(name, -1): Tried(judge(ground)) for name, judge in without_log.items()}
     with tempfile.TemporaryDirectory() as folder, serve_experts(ground, book) as pool:
         store = open_store(find_home(folder))
         try:
@@ -105,11 +115,10 @@ async def judge_seed(seed: int, seen: bool, amounts: Sequence[int]) -> JudgedPoo
                 for amount in sorted(amounts):
                     await site.log(amount - before, random)
                     before = amount
-                    choices = await choose_all(site, seed)
-                    judged |= {(name, amount): judge_choices(ground, row) for name, row in choices.items()}
+                    tried |= {(name, amount): row for name, row in (await try_all(site, seed)).items()}
         finally:
             store.close()
-    return judged
+    return tried
 
 
 def draw_judging(seed: int, seen: bool) -> Ground:
@@ -123,12 +132,39 @@ def draw_judging(seed: int, seen: bool) -> Ground:
     return replace(ground, questions=tuple(questions))
 
 
-async def choose_all(site: Site, seed: int) -> dict[str, list[int]]:
-    """Whom each policy chooses by the track record of now."""
+async def try_all(site: Site, seed: int) -> dict[str, Tried]:
+    """What each policy brings by the track record of now."""
     record = site.read_record()
     logs = write_logs(site, record)
-    by_name = {policy: await site.choose(name, record) for policy, name in ORCHESTRATORS.items()}
-    return {"reader": read_topics(site.ground, logs), "best_log": read_whole_logs(site.ground, logs, seed)} | by_name
+    chosen = {"reader": read_topics(site.ground, logs), "best_log": read_whole_logs(site.ground, logs, seed)}
+    tried = {name: Tried(judge_choices(site.ground, row)) for name, row in chosen.items()}
+    for name, orchestrator in ROUTERS.items():
+        tried[name] = judge_router(site, await site.judge(orchestrator, record))
+    for name, orchestrator in CASCADES.items():
+        tried[name] = judge_episodes(await site.judge(orchestrator, record))
+    return tried
+
+
+def judge_router(site: Site, episodes: Sequence[Episode]) -> Tried:
+    """What a router's first choices bring, exactly; where a call fails, its episode goes on to the next expert."""
+    choices = [site.find_first_choice(episode) for episode in episodes]
+    judged = [
+        Judged(site.ground.experts[place].chance(topic), site.ground.experts[place].price)
+        for place, (_, topic) in zip(choices, site.ground.questions, strict=True)
+    ]
+    return Tried(judge_choices(site.ground, choices), tuple(map(measure_play, judged, episodes)))
+
+
+def judge_episodes(episodes: Sequence[Episode]) -> Tried:
+    """What episodes came to, where that is all that is known."""
+    plays = [measure_play(Judged(0.0, 0.0), episode) for episode in episodes]
+    return Tried(average([Judged(float(play.right), play.cost) for play in plays]))
+
+
+def measure_play(judged: Judged, episode: Episode) -> Play:
+    """An episode beside what was to be expected."""
+    assert episode.graded is not None, "its verifier asks nobody"
+    return Play(judged, episode.graded.correct, episode.usage.cost / CENT)
 
 
 def write_logs(site: Site, record: TrackRecord) -> Logs:
@@ -140,9 +176,10 @@ def write_logs(site: Site, record: TrackRecord) -> Logs:
     ]
 
 
-def describe(judged: Sequence[JudgedPool], policy: str, outcomes: int, seen: bool) -> Row:
+def describe(seeds: Sequence[dict[tuple[str, int], Tried]], policy: str, outcomes: int, seen: bool) -> Row:
     """The row of a policy; its interval is over seeds."""
-    gaps = [(row[policy, outcomes], row["single", -1], row["best", -1]) for row in judged]
+    gaps = [(row[policy, outcomes].judged, row["single", -1].judged, row["best", -1].judged) for row in seeds]
+    plays = [play for row in seeds for play in row[policy, outcomes].plays]
     return {
         "part": "who",
         "pools": "fixed",
@@ -150,7 +187,8 @@ def describe(judged: Sequence[JudgedPool], policy: str, outcomes: int, seen: boo
         "policy": policy,
         "outcomes": None if outcomes < 0 else outcomes,
         **describe_gaps(gaps, lambda row: row.right),
-        "seeds": len(judged),
+        **(compare_plays(plays, f"{policy} after {outcomes} outcomes") if plays else {}),
+        "seeds": len(seeds),
         "pools_drawn": 1,
         "minutes": 0,
     }

@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from random import Random
 
 from bench.agents.cases import KINDS, Book, GroundTask, Kind, draw_tasks
@@ -28,6 +27,7 @@ from bench.agents.plans import (
     judge_product_cascade,
     measure_worth,
 )
+from bench.agents.plays import Play, average, compare_plays
 from bench.agents.reader import state_confidence
 from bench.agents.rows import Row, describe_gaps
 from orchestrator.engine.episode import Episode
@@ -44,7 +44,6 @@ from trainer.evaluation.trials import run_task
 
 POLICIES = ("best", "single", "random", "votes", "cascade")
 AT_A_TIME = 8  # episodes
-SURE, SURPRISING = 1.96, 3.29  # standard deviations: 95 % and 99.9 %
 
 
 class CheckPolicy(Orchestrator):
@@ -65,15 +64,6 @@ class CheckPolicy(Orchestrator):
         if len(runs) == 2:
             return write_turn([agent_step(3, self._workers[2], query)], "$3")
         return Turn(error="the two did not agree and the third one has not answered", failed=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Play:
-    """What a policy brings to one task: exactly, and in the episode that was run. Cost in cents."""
-
-    judged: Judged
-    right: bool
-    cost: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +141,7 @@ def choose_run(
     if policy == "random":
         rows = judge_all_asks(situation)
         place = Random(f"{scene.book.seed}/lot/{task.cases[-1].number}").randrange(len(experts))
-        mean = Judged(sum(row.right for row in rows) / len(rows), sum(row.cost for row in rows) / len(rows))
-        return mean, lambda live: make_plan_orchestrator(Plan("ask", (place,)), scene.ground, task, live)
+        return average(rows), lambda live: make_plan_orchestrator(Plan("ask", (place,)), scene.ground, task, live)
     plans = {"single": Plan("ask", (single,)), "votes": Plan("vote", (find_cheapest(experts),))}
     plan = plans[policy] if policy in plans else find_best_plan(situation)
     return judge_plan(situation, plan), lambda live: make_plan_orchestrator(plan, scene.ground, task, live)
@@ -199,26 +188,4 @@ def describe(pools: Sequence[dict[str, list[Play]]], kind: Kind, policy: str, se
         "seeds": seeds,
         "pools_drawn": len(pools),
         "minutes": 0,
-    }
-
-
-def average(rows: Sequence[Judged]) -> Judged:
-    """The mean of what a policy brings."""
-    return Judged(sum(row.right for row in rows) / len(rows), sum(row.cost for row in rows) / len(rows))
-
-
-def compare_plays(plays: Sequence[Play], name: str) -> Row:
-    """What the episodes came to, with the 95 % interval that the exact chances allow; says so on stderr where they are
-    further off than in one of a thousand measurements."""
-    count = len(plays)
-    observed, exact = sum(play.right for play in plays) / count, sum(play.judged.right for play in plays) / count
-    deviation = sqrt(sum(play.judged.right * (1 - play.judged.right) for play in plays)) / count
-    if abs(observed - exact) > SURPRISING * deviation + 1e-9:
-        print(f"{name}: {observed:.4f} of the episodes are right, {exact:.4f} is exact", file=sys.stderr)
-    return {
-        "observed": round(observed, 4),
-        "observed_low": round(observed - SURE * deviation, 4),
-        "observed_high": round(observed + SURE * deviation, 4),
-        "observed_cost": round(sum(play.cost for play in plays) / count, 4),
-        "episodes": count,
     }

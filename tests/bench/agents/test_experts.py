@@ -13,7 +13,8 @@ import pytest
 from bench.agents.experts import CENT, SIMULATED, serve_experts
 from bench.agents.fixed import Site
 from bench.agents.plans import Plan
-from bench.agents.whole import POLICIES, compare_plays, make_plan_orchestrator, make_scene, play_scene, write_split
+from bench.agents.plays import compare_plays
+from bench.agents.whole import POLICIES, make_plan_orchestrator, make_scene, play_scene, write_split
 from orchestrator.engine.episode_loop import NoSink
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.registry import make_orchestrator
