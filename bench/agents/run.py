@@ -23,6 +23,7 @@ whole     Whole tasks (`task`; cases.py) on pools drawn anew. Rows: `part` whole
     log       the log, by likeness of the questions (choice/scores.py: `log`)
     best_log  the expert whose whole log is best
     podium    the shipped success predictor (choice/scores.py: `predictor`)
+    podium_cascade  the same, with as many experts as it takes (`cascade+who=predictor`; 300 draws of each question)
 
 Of `whole`:
 

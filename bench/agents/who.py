@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import TypeAlias
 
+from bench.agents.asking import judge_asking
 from bench.agents.ground import (
     Ground,
     Judged,
@@ -59,12 +60,14 @@ def judge_pool(ground: Ground, seed: int, amounts: Sequence[int]) -> JudgedPool:
     whole = ground.log(max(amounts), seed)
     for amount in amounts:
         logs = cut_logs(ground, whole, amount)
+        predicted = score_by("predictor", ground, logs)
         choices = {
             "reader": read_topics(ground, logs),
             "best_log": read_whole_logs(ground, logs, seed),
-            "log": choose_by("log", ground, logs),
-            "podium": choose_by("predictor", ground, logs),
+            "log": [_find_highest(chances) for chances in score_by("log", ground, logs)],
+            "podium": [_find_highest(chances) for chances in predicted],
         }
+        judged["podium_cascade", amount] = judge_asking(ground, list(zip(*predicted, strict=True)), seed)
         judged |= {(name, amount): judge_choices(ground, places) for name, places in choices.items()}
     return judged
 
@@ -79,13 +82,13 @@ def _of_topic(log: Sequence[LoggedOutcome], topic: int) -> list[LoggedOutcome]:
     return [item for item in log if item.topic == topic]
 
 
-def choose_by(score: str, ground: Ground, logs: Logs) -> list[int]:
-    """The expert that a score of the product chooses for each question."""
+def score_by(score: str, ground: Ground, logs: Logs) -> list[list[float]]:
+    """The chance that a score of the product gives each expert, by question."""
     candidates = [
         Candidate(expert.name, CARD, False, 0.0, tuple(Outcome(item.question, item.right) for item in log))
         for expert, log in zip(ground.experts, logs, strict=True)
     ]
-    return [_find_highest(SCORES[score](question, candidates)) for question, _ in ground.questions]
+    return [SCORES[score](question, candidates) for question, _ in ground.questions]
 
 
 def read_topics(ground: Ground, logs: Logs) -> list[int]:
