@@ -9,18 +9,21 @@ const ROOT = join(import.meta.dirname, "assets");
 // What the page itself loads by name: assets/**/NAME.
 const ENTRIES = new Set(["mount", "head", "alone", "attach"]);
 const IMPORT = /^import \{([^}]*)\} from "([^"]+)";/gm;
+const TYPE_IMPORT = /import\("([^"]+\.js)"\)\.(\w+)/g; // in JSDoc
 
-/** Every import of the pages' modules, as {file, target, names}. */
-function readImports() {
-  const files = readdirSync(ROOT, { recursive: true }).filter((name) => name.endsWith(".js") && !name.includes("vendor"));
-  return files.map((name) => join(ROOT, name)).flatMap((file) =>
-    [...readFileSync(file, "utf8").matchAll(IMPORT)].map(([, names, target]) => ({
-      file, target: resolve(dirname(file), target), names: names.split(",").map((name) => name.trim().split(" as ")[0]),
-    })),
-  );
-}
+const files = readdirSync(ROOT, { recursive: true }).filter((name) => name.endsWith(".js") && !name.includes("vendor"));
+const sources = files.map((name) => join(ROOT, name)).map((file) => [file, readFileSync(file, "utf8")]);
 
-const imports = readImports();
+/** Every import of the pages' modules, and every one of a type alone, as {file, target, names}. */
+const imports = sources.flatMap(([file, text]) =>
+  [...text.matchAll(IMPORT)].map(([, names, target]) => ({
+    file, target: resolve(dirname(file), target), names: names.split(",").map((name) => name.trim().split(" as ")[0]),
+  })),
+);
+
+const typeImports = sources.flatMap(([file, text]) =>
+  [...text.matchAll(TYPE_IMPORT)].map(([, target, name]) => ({ file, target: resolve(dirname(file), target), names: [name] })),
+);
 
 /** The shortest way from a module over its imports back to itself, or undefined. */
 function findCircle(start) {
@@ -42,7 +45,8 @@ const unusedExports = {
     ExportNamedDeclaration(node) {
       const declared = node.declaration?.declarations ?? [node.declaration];
       for (const { id } of declared.filter(Boolean)) {
-        const used = ENTRIES.has(id.name) || imports.some(({ target, names }) => target === context.filename && names.includes(id.name));
+        const used = ENTRIES.has(id.name) ||
+          [...imports, ...typeImports].some(({ target, names }) => target === context.filename && names.includes(id.name));
         if (!used) context.report({ node: id, message: `No module imports ${id.name}.` });
       }
     },

@@ -33,7 +33,7 @@ from studio.pages.serve.schema import NewToken, ServeState
 from studio.pages.traces.routes import TracePage
 from studio.pages.train.rollouts import RolloutPage, SmallGraph
 from studio.pages.train.schema import JobDocument, JobLine, JobView, LogText, PresetDocument, RecipeDocument
-from studio.pages.train.task_documents import PlanOutcome, TasksDocument, VerifierDocument
+from studio.pages.train.task_documents import PlanOutcome, TasksDocument, TasksPreview, VerifierDocument
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "assets" / "web" / "types.d.ts"
@@ -58,6 +58,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     SmallGraph,
     StepDetail,
     TasksDocument,
+    TasksPreview,
     TracePage,
     TurnDetail,
     ValueDocument,
@@ -119,7 +120,10 @@ def _subclasses(model: type[BaseModel]) -> set[type[BaseModel]]:
 
 
 def _interface(name: str, rule: Schema, described: bool) -> str:
-    """One interface. Only documents of the pages are described: docstrings of what they contain change elsewhere."""
+    """One interface, or the name of a choice of words. Only documents of the pages are described: docstrings of what
+    they contain change elsewhere."""
+    if "enum" in rule:
+        return f"export type {name} = {_type(rule)};\n"
     lines = [*_comment(rule.get("description", "") if described else "", ""), f"export interface {name} {{"]
     for field, value in rule.get("properties", {}).items():
         lines += [*_comment(value.get("description", ""), "  "), f"  {field}: {_type(value)};"]  # all are always sent

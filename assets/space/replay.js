@@ -7,28 +7,48 @@ import { Inspector } from "../web/run/inspector.js";
 import { RunView } from "../web/run/run_view.js";
 import { Summary } from "../web/run/summary.js";
 
+/** @typedef {import("../web/types").EpisodeView} EpisodeView */
+/** @typedef {import("../web/types").StepNode} StepNode */
+/** @typedef {import("../web/types").Replay & { listed?: boolean }} Recording */
+/** @typedef {{ label: string, href: string }[]} Links */
+/** @typedef {{ title: string, about?: string, orchestrator: string, pool: string, live?: boolean, links?: Links }} Info */
+/** @typedef {{ at: number, play: number }[]} Pace */
+
 // A replay is no film: most tools answer in milliseconds, some models take minutes. What lies between two events
 // takes this long at least and at most.
 const SHORTEST_S = 0.45;
 const LONGEST_S = 2;
 const PLAY = "M8 5l11 7-11 7z";
 const PAUSE = "M8 5v14 M16 5v14";
+/** @type {Record<string, string>} */
 const STATES = {
   answered: "Answered", stopped: "Stopped", deadline: "Out of time", gave_up: "Gave up", max_rounds: "Out of rounds", max_tokens: "Out of tokens",
   max_cost: "Out of budget", orchestrator_failed: "Failed",
 };
 
-/** Mount a page of recorded runs below its heading; `take(document)` shows a live one. */
+/**
+ * Mount a page of recorded runs below its heading; `take(document)` shows a live one.
+ * @param {HTMLElement} root
+ * @param {{ info: Info, traces: Recording[] }} page
+ */
 export function mount(root, { info, traces }) {
   return new Page(root, info, traces);
 }
 
-/** The heading alone: a live Space has its query between the two. */
+/**
+ * The heading alone: a live Space has its query between the two.
+ * @param {HTMLElement} root
+ * @param {Info} info
+ */
 export function head(root, info) {
   root.replaceChildren(el("div.space-page.space-top", {}, heading(info)));
 }
 
-/** The same without a server around it: follows the system's colours. */
+/**
+ * The same without a server around it: follows the system's colours.
+ * @param {HTMLElement} root
+ * @param {{ info: Info, traces: Recording[] }} data
+ */
 export function alone(root, data) {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const follow = () => document.body.classList.toggle("dark", dark.matches);
@@ -42,6 +62,11 @@ export function alone(root, data) {
 }
 
 class Page {
+  /**
+   * @param {HTMLElement} root
+   * @param {Info} info
+   * @param {Recording[]} traces
+   */
   constructor(root, info, traces) {
     this.documents = new Map(traces.map((trace) => [trace.view.episode.id, trace]));
     this.listed = traces.filter((trace) => trace.listed !== false);
@@ -59,6 +84,7 @@ class Page {
     if (this.listed.length) this.open(this.listed[0].view.episode.id, null, false);
   }
 
+  /** @param {Recording} recorded */
   card(recorded) {
     const { episode, totals } = recorded.view;
     const word = episode.verdict ? (episode.verdict.correct ? "Correct" : "Wrong") : STATES[episode.outcome] || "Recorded";
@@ -74,12 +100,20 @@ class Page {
     return node;
   }
 
+  /**
+   * @param {string} id
+   * @param {number | null} step
+   * @param {boolean} play
+   */
   open(id, step = null, play = true) {
     for (const card of this.cards.children) card.setAttribute("aria-pressed", String(card.dataset.episode === id));
     this.view.replay(id, step, play && !matchMedia("(prefers-reduced-motion: reduce)").matches);
   }
 
-  /** A run that is under way, or has just ended. */
+  /**
+   * A run that is under way, or has just ended.
+   * @param {Recording} live
+   */
   take(live) {
     for (const card of this.cards.children) card.setAttribute("aria-pressed", "false");
     this.view.live(live);
@@ -88,7 +122,7 @@ class Page {
   /** Links to other episodes lead to those that were recorded with this one. */
   follow() {
     this.root.addEventListener("click", (event) => {
-      const link = event.target.closest?.("a[href*='episode=']");
+      const link = /** @type {Element} */ (event.target).closest("a[href*='episode=']");
       if (!link) return;
       event.preventDefault();
       const target = new URLSearchParams(link.getAttribute("href").split("?")[1]);
@@ -99,12 +133,18 @@ class Page {
 }
 
 class ReplaySummary extends Summary {
+  /** @returns {HTMLElement[]} */
   actions() {
     return [];
   }
 }
 
 class Replay extends RunView {
+  /**
+   * @param {HTMLElement} root
+   * @param {Map<string, Recording>} documents
+   * @param {HTMLElement} player
+   */
   constructor(root, documents, player) {
     const inspector = new Inspector((path) => this.read(path));
     super(root, () => {}, { inspector, summary: new ReplaySummary((round) => this.selectTurn(round, true)) });
@@ -115,14 +155,22 @@ class Replay extends RunView {
     this.empty.querySelector("p").textContent = "Ask something: the steps, who may see whose output, and the answer appear here.";
   }
 
-  /** Details come out of the document. */
+  /**
+   * Details come out of the document.
+   * @param {string} path
+   */
   async read(path) {
     const [, part, key] = path.match(/\/(steps|turns)\/(\d+)$/);
-    const detail = this.document[part][key];
+    const detail = this.document[/** @type {"steps" | "turns"} */ (part)][key];
     if (!detail) throw new Error("this step has not been planned yet");
     return detail;
   }
 
+  /**
+   * @param {string} id
+   * @param {number | null} step
+   * @param {boolean} play
+   */
   replay(id, step, play) {
     this.begin(this.documents.get(id), step);
     this.player.hidden = false;
@@ -130,6 +178,7 @@ class Replay extends RunView {
     if (play) this.play();
   }
 
+  /** @param {Recording} document */
   live(document) {
     const fresh = document.view.episode.id !== this.episode;
     if (fresh) this.begin(document, null);
@@ -142,6 +191,10 @@ class Replay extends RunView {
     if (!fresh && this.step) this.inspector.showStep(this.episode, this.step);
   }
 
+  /**
+   * @param {Recording} document
+   * @param {number | null} step
+   */
   begin(document, step) {
     this.pause();
     this.document = document;
@@ -149,6 +202,7 @@ class Replay extends RunView {
     this.episode = document.view.episode.id;
     this.step = step;
     this.round = null;
+    /** @type {string | null} */
     this.key = null;
     for (const part of [this.summary, this.graph, this.timeline, this.matrix, this.inspector]) part.clear();
   }
@@ -157,7 +211,10 @@ class Replay extends RunView {
     return this.document.view.totals.wall_s;
   }
 
-  /** The episode as it was `at` seconds after its beginning. */
+  /**
+   * The episode as it was `at` seconds after its beginning.
+   * @param {number} at
+   */
   seek(at) {
     const back = at < this.at;
     this.at = Math.max(0, Math.min(at, this.wall()));
@@ -202,6 +259,7 @@ class Replay extends RunView {
     if (this.at >= this.wall()) this.seek(0);
     const from = playAt(this.pace, this.at);
     const since = performance.now();
+    /** @param {number} now */
     const frame = (now) => {
       this.seek(timeAt(this.pace, from + Math.max(0, now - since) / 1000));
       if (this.at < this.wall()) this.playing = requestAnimationFrame(frame);
@@ -230,7 +288,11 @@ class Replay extends RunView {
   }
 }
 
-/** When each event happened (`at`, seconds of the episode) and when its replay shows it (`play`). */
+/**
+ * When each event happened (`at`, seconds of the episode) and when its replay shows it (`play`).
+ * @param {EpisodeView} view
+ * @returns {Pace}
+ */
 function paceOf(view) {
   const steps = view.graph.nodes.flatMap((node) => [node.started_at, node.ended_at]);
   const times = [...view.turns.flatMap((turn) => [turn.started_at, turn.ended_at]), ...steps, view.totals.wall_s];
@@ -243,10 +305,24 @@ function paceOf(view) {
   return pace;
 }
 
+/**
+ * @param {Pace} pace
+ * @param {number} play
+ */
 const timeAt = (pace, play) => between(pace, play, "play", "at");
+/**
+ * @param {Pace} pace
+ * @param {number} at
+ */
 const playAt = (pace, at) => between(pace, at, "at", "play");
 
-/** Straight lines through the pace's points, from one of its columns to the other. */
+/**
+ * Straight lines through the pace's points, from one of its columns to the other.
+ * @param {Pace} pace
+ * @param {number} value
+ * @param {"at" | "play"} from
+ * @param {"at" | "play"} to
+ */
 function between(pace, value, from, to) {
   const index = pace.findIndex((point) => point[from] >= value);
   if (index === -1) return pace.at(-1)[to];
@@ -255,11 +331,15 @@ function between(pace, value, from, to) {
   return a[to] + ((value - a[from]) / (b[from] - a[from])) * (b[to] - a[to]);
 }
 
-/** What a finished view looked like `at` seconds after its beginning; places stay where they end up. */
+/**
+ * What a finished view looked like `at` seconds after its beginning; places stay where they end up.
+ * @param {EpisodeView} view
+ * @param {number} at
+ * @returns {EpisodeView}
+ */
 function momentOf(view, at) {
   if (at >= view.totals.wall_s) return view;
-  const turns = view.turns.filter((turn) => turn.started_at <= at).map((turn) =>
-    (past(turn.ended_at, at) ? turn : { ...turn, status: "RUNNING", ended_at: null, error: null, steps: [] }));
+  const turns = view.turns.filter((turn) => turn.started_at <= at).map((turn) => turnAt(turn, at));
   const rounds = new Set(turns.filter((turn) => turn.ended_at !== null).map((turn) => turn.round));
   const nodes = view.graph.nodes.filter((node) => rounds.has(node.round)).map((node) => stepAt(node, at));
   const shown = new Set(nodes.map((node) => node.id));
@@ -281,6 +361,20 @@ function momentOf(view, at) {
   };
 }
 
+/**
+ * @param {import("../web/types").TurnView} turn
+ * @param {number} at
+ * @returns {import("../web/types").TurnView}
+ */
+function turnAt(turn, at) {
+  return past(turn.ended_at, at) ? turn : { ...turn, status: "RUNNING", ended_at: null, error: null, steps: [] };
+}
+
+/**
+ * @param {StepNode} node
+ * @param {number} at
+ * @returns {StepNode}
+ */
 function stepAt(node, at) {
   if (past(node.ended_at, at)) return node;
   const started = past(node.started_at, at);
@@ -290,13 +384,19 @@ function stepAt(node, at) {
   };
 }
 
+/**
+ * @param {number | null} time
+ * @param {number} at
+ */
 const past = (time, at) => time !== null && time !== undefined && time <= at;
 
+/** @param {StepNode[]} nodes */
 function countSteps(nodes) {
   const steps = nodes.filter((node) => !node.tried);
   return { steps: steps.length, failed: steps.filter((node) => node.code).length, tries: nodes.length - steps.length };
 }
 
+/** @param {Info} info */
 function heading(info) {
   const box = el("header.space-head", {}, el("h1", {}, info.title));
   if (info.about) box.append(el("p", {}, info.about));
@@ -307,6 +407,7 @@ function heading(info) {
   return box;
 }
 
+/** @param {Info} info */
 function footing(info) {
   return el(
     "footer.space-foot", {},

@@ -1600,6 +1600,16 @@ export interface TasksDocument {
   verifiers: Record<string, string>;
 }
 
+/** What pasted or uploaded text holds: `rows` are some of the `total`, `lacking` workers that the pool has not. */
+export interface TasksPreview {
+  counts: Record<string, number>;
+  total: number;
+  rows: TaskRow[];
+  problems: LineProblem[];
+  examples: VerifierExample[];
+  lacking: string[];
+}
+
 /** One card of the gallery; `preset` is what the form of "Edit first" begins with. */
 export interface TemplateCard {
   id: string;
@@ -1721,8 +1731,7 @@ export interface TurnView {
   recalled: CountOf | null;
 }
 
-export interface UserRole {
-}
+export type UserRole = "viewer" | "editor" | "owner";
 
 /** What a worker brings to its pool. */
 export interface ValueDocument {
@@ -1776,6 +1785,14 @@ export interface VerifierDocument {
   answers: [string, boolean][];
   correct: boolean | null;
   reason: string;
+}
+
+/** How tasks of one kind are graded: answers by example, for the first of them. */
+export interface VerifierExample {
+  verifier: string;
+  about: string;
+  query: string;
+  answers: [string, boolean][];
 }
 
 /** What differs between two versions: workers, and fields of the pool itself. */

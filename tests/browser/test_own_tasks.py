@@ -57,6 +57,9 @@ def test_own_tasks_are_made_pasted_written_edited_and_struck_and_stay_so(page: P
     panel.get_by_role("button", name="Write one").click()
     panel.get_by_label("Query", exact=True).fill("What is 6 * 7?")
     panel.get_by_label("Answer", exact=True).fill("42")
+    expect(panel.locator(".train-tasks-examples li").first).to_be_visible()
+    tried = panel.locator(".train-tasks-try").get_by_role("status")
+    assert tried.inner_text() == "", "no answer was given, so none is graded"
     panel.get_by_label("Try an answer").fill("It is 43.")
     expect(panel.get_by_role("status").filter(has_text="wrong")).to_be_visible()
     panel.get_by_label("Reference plan").fill(PLAN.replace("calc", "abacus"))

@@ -9,16 +9,23 @@ import { Editor, WAITING_PLAN } from "../what_if/editor.js";
 
 /** @typedef {import("../types").ApprovalRequest} ApprovalRequest */
 /** @typedef {import("../types").AuditLine} AuditLine */
+/** @typedef {import("../run/run_view.js").RunView} RunView */
+/** @typedef {import("../what_if/editor.js").Fates} Fates */
 
 const LOOK_MS = 10_000;
+/** @type {Record<AuditLine["kind"], string>} */
 const KINDS = { held: "Held", escalated: "Escalated to", approved: "Approved by", edited: "Edited and approved by", rejected: "Rejected by" };
 
-/** Give a run view its approvals. */
+/**
+ * Give a run view its approvals.
+ * @param {RunView} view
+ */
 export function attach(view) {
   new ApprovalView(view);
 }
 
 class ApprovalView {
+  /** @param {RunView} view */
   constructor(view) {
     this.view = view;
     this.key = "";
@@ -54,6 +61,10 @@ class ApprovalView {
     this.listWaiting();
   }
 
+  /**
+   * @param {string} episode
+   * @param {import("../types").EpisodeHead} head
+   */
   draw(episode, head) {
     const parts = [];
     if (head?.approval) parts.push(...this.question(episode, head.approval));
@@ -64,12 +75,17 @@ class ApprovalView {
     this.root.hidden = !parts.length;
   }
 
-  /** @param {ApprovalRequest} request */
+  /**
+   * @param {string} episode
+   * @param {ApprovalRequest} request
+   */
   question(episode, request) {
     const note = el("input", { type: "text", maxlength: "2000", placeholder: "A note for the audit trail", "aria-label": "Note" });
     const problem = el("p.run-approval-problem", { role: "alert" });
+    /** @type {(node: HTMLButtonElement, word: string, verdict: "approve" | "reject") => Promise<void>} */
     const decide = (node, word, verdict) =>
       busy(node, word, () => this.decide(episode, { verdict, note: note.value.trim() }, problem));
+    /** @param {HTMLButtonElement} node */
     const may = (node) => needs(node, "POST /api/episodes/{episode_id}/approval");
     const approve = may(button("Approve and run", () => decide(approve, "Approving …", "approve"), "page-primary"));
     const edit = may(button("Edit the plan …", () => this.edit(episode)));
@@ -83,8 +99,14 @@ class ApprovalView {
     ];
   }
 
+  /**
+   * @param {string} episode
+   * @param {{ verdict: "approve" | "reject", note: string }} body
+   * @param {HTMLElement} problem
+   */
   async decide(episode, body, problem) {
     try {
+      /** @type {import("../types").DecidedPlan} */
       const reply = await post(`/api/episodes/${encodeURIComponent(episode)}/approval`, body);
       problem.textContent = reply.problems.map(([, what]) => what).join("; ");
     } catch (error) {
@@ -93,6 +115,7 @@ class ApprovalView {
     this.listWaiting();
   }
 
+  /** @param {string} episode */
   async edit(episode) {
     this.view.inspector.root.hidden = true;
     await this.editor.open(episode, this.view.step);
@@ -104,6 +127,7 @@ class ApprovalView {
     this.markGraph(new Map());
   }
 
+  /** @param {Fates} fates */
   markGraph(fates) {
     for (const cards of [this.view.graph.cards, this.view.graph.items]) {
       for (const [id, card] of cards) {
@@ -116,6 +140,7 @@ class ApprovalView {
   /** The other plans that wait, each a link. */
   async listWaiting() {
     try {
+      /** @type {{ waiting: import("../types").WaitingPlan[] }} */
       const { waiting } = await getDocument("/api/approvals");
       const others = waiting.filter(({ id }) => id !== this.view.episode);
       const links = others.slice(0, 5).map(({ id, query }) =>
@@ -154,7 +179,10 @@ function calls({ calls: planned }) {
   );
 }
 
-/** How a plan wrote a call that quotes other steps. */
+/**
+ * How a plan wrote a call that quotes other steps.
+ * @param {string} planned
+ */
 function written(planned) {
   return planned && el("small.run-approval-written", {}, "planned as ", el("code", {}, planned));
 }
@@ -172,6 +200,7 @@ function auditTrail(lines) {
   );
 }
 
+/** @param {string} by */
 function person(by) {
   return by.startsWith("mode:") ? `the mode ${by.slice(5)}` : by;
 }

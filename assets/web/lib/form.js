@@ -56,6 +56,9 @@ export class Form {
 
 let fields = 0;
 
+/** @typedef {{ node: HTMLElement, say: (text: string) => void }} LabelledField */
+/** @typedef {LabelledField & { read: () => any }} ReadableField */
+
 /**
  * A labelled field around any input. Its description and problem are attached by reference, not in its name. With a
  * `key` the field shows it, and its description stands below the input. Classes begin with `part`.

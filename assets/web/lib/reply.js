@@ -1,11 +1,13 @@
 // What a page shows of a command's reply: its problems, and a line at the lower edge.
 
+/** @typedef {[string, string]} Problem the field that it belongs to, or "", and a sentence */
+
 import { button } from "./controls.js";
 import { el } from "./dom.js";
 
 /**
  * Problems of a reply as one line, without the fields that they belong to.
- * @param {[string, string][]} problems
+ * @param {Problem[]} problems
  */
 export const plain = (problems) => problems.map(([, what]) => what).join("; ");
 

@@ -2,6 +2,7 @@
 
 import { count, el } from "../lib/dom.js";
 
+/** @type {Record<string, string>} */
 const CUTS = { excerpt: "cut to its beginning", summary: "shortened by another agent" };
 
 /** @param {import("../types").ContextBudget} budget */
@@ -19,6 +20,10 @@ export function contextBar(budget) {
   );
 }
 
+/**
+ * @param {import("../types").ContextBudget} budget
+ * @param {number} sent
+ */
 function sentence({ limit, reply }, sent) {
   if (limit === null) return `About ${count(sent)} tokens; how many this model takes is not known.`;
   return `About ${count(sent)} tokens and up to ${count(reply)} for the reply, of ${count(limit)}.`;
@@ -30,6 +35,7 @@ function line({ origin, label, tokens, whole, cut }) {
   return el("li", { "data-cut": cut }, el("i", { "data-origin": origin, "aria-hidden": "true" }), el("span", {}, label), el("b", {}, size));
 }
 
+/** @param {number} reply */
 function replyLine(reply) {
   return el("li", {}, el("i", { "data-origin": "reply", "aria-hidden": "true" }), el("span", {}, "Room for the reply"), el("b", {}, count(reply)));
 }

@@ -6,15 +6,25 @@ import { el, svg } from "../lib/dom.js";
 import { emptyCard, fillCard, makeCard, paintCard } from "./graph_card.js";
 import { Frame } from "./graph_frame.js";
 
+/** @typedef {import("./graph_card.js").Card} Card */
+/** @typedef {import("../types").StepNode} StepNode */
+/** @typedef {{ from: number, to: number | "answer", node: SVGPathElement }} EdgeLine */
+
 const LONG = 300; // steps beyond which only what is seen has contents
 const READABLE = 150; // cards in the frame beyond which nobody can read one
 const DOTS = 0.1; // scale of a long run below which edges cannot be seen
 
 export class Graph {
+  /**
+   * @param {(step: number | null) => void} onSelect
+   * @param {(round: number) => void} onTurn
+   */
   constructor(onSelect, onTurn) {
     this.onSelect = onSelect;
     this.onTurn = onTurn;
+    /** @type {Map<number, Card>} */
     this.cards = new Map();
+    /** @type {Map<number, Card>} */
     this.items = new Map();
     this.lit = new Set(); // steps
     this.view = null;
@@ -38,6 +48,7 @@ export class Graph {
     const used = el("span", {}, el("u.run-graph-line-used"), "used");
     this.legend.append(used, el("span", {}, el("u.run-graph-line-granted"), "granted only"));
     this.bar = el("div.run-graph-bar");
+    /** @type {Record<string, HTMLButtonElement>} */
     this.buttons = {};
     for (const [name, text, label] of [
       ["view", "List", "Show as list"],
@@ -155,6 +166,7 @@ export class Graph {
 
   /** @param {import("../types").Graph} graph */
   drawEdges(graph) {
+    /** @type {EdgeLine[]} */
     this.paths = [];
     this.edges.replaceChildren();
     for (const edge of graph.edges) {
@@ -236,7 +248,10 @@ export class Graph {
     this.select(this.selected);
   }
 
-  /** Light a step and exactly what it may see; null lights everything. */
+  /**
+   * Light a step and exactly what it may see; null lights everything.
+   * @param {number | null} id
+   */
   select(id) {
     const node = this.view?.graph.nodes.find((candidate) => candidate.id === id);
     const before = this.selected;
@@ -261,13 +276,14 @@ export class Graph {
   /** What is not lit fades behind one veil: to fade a thousand cards takes a second. */
   veilOthers() {
     this.root.classList.remove("run-graph-selecting");
-    const lit = this.paths.filter((edge) => edge.to === this.selected).map((edge) => edge.node.cloneNode());
+    const lit = this.paths.filter((edge) => edge.to === this.selected).map((edge) => /** @type {SVGPathElement} */ (edge.node.cloneNode()));
     for (const path of lit) path.classList.add("run-graph-lit");
     this.litEdges.replaceChildren(...lit);
     if (this.selected === null) this.veil.remove();
     else if (!this.veil.isConnected) this.world.append(this.veil, this.litEdges);
   }
 
+  /** @param {"list" | "graph"} name */
   setView(name) {
     this.root.dataset.view = name;
     const other = name === "list" ? "Graph" : "List";
@@ -277,6 +293,7 @@ export class Graph {
     if (name === "graph") this.frame.settle();
   }
 
+  /** @param {string} name */
   act(name) {
     if (name === "view") this.setView(this.root.dataset.view === "list" ? "graph" : "list");
     if (name === "errors") {
@@ -298,6 +315,7 @@ export class Graph {
       else if (!this.frame.moved && !target.closest(".run-graph-lane-head, .run-graph-failed")) this.onSelect(null);
     });
     this.root.addEventListener("keydown", (event) => this.onKey(event));
+    /** @type {boolean | null} */
     let narrow = null;
     new ResizeObserver(() => {
       const now = this.root.clientWidth > 0 && this.root.clientWidth < 560;
@@ -307,6 +325,7 @@ export class Graph {
     }).observe(this.root);
   }
 
+  /** @param {KeyboardEvent} event */
   onKey(event) {
     if (event.key === "Escape") this.onSelect(null);
     else if (event.key === "+" || event.key === "=") this.act("in");
@@ -315,8 +334,9 @@ export class Graph {
     else this.moveFocus(event);
   }
 
+  /** @param {KeyboardEvent} event */
   moveFocus(event) {
-    const card = event.target.closest?.(".run-graph-world .run-graph-card");
+    const card = /** @type {HTMLElement} */ (event.target).closest(".run-graph-world .run-graph-card");
     const step = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key];
     if (!card || !step) return;
     event.preventDefault();
@@ -331,7 +351,12 @@ export class Graph {
   }
 }
 
-/** The next card in a direction: columns first for left and right, the same column for up and down. */
+/**
+ * The next card in a direction: columns first for left and right, the same column for up and down.
+ * @param {StepNode} from
+ * @param {StepNode[]} nodes
+ * @param {number[]} way
+ */
 function nearest(from, nodes, [dx, dy]) {
   let best = null;
   let least = Infinity;
@@ -350,6 +375,7 @@ function nearest(from, nodes, [dx, dy]) {
  * @param {import("../types").TurnView[]} turns
  */
 function alike(turns) {
+  /** @type {{ error: string, rounds: number[] }[]} */
   const edges = [];
   for (const { round, error } of turns.filter((turn) => turn.error)) {
     const last = edges.at(-1);
@@ -359,6 +385,7 @@ function alike(turns) {
   return edges;
 }
 
+/** @param {number[]} rounds */
 function spoken(rounds) {
   if (rounds.length === 1) return `Round ${rounds[0]}`;
   return `Rounds ${rounds[0]} ${rounds.length > 2 ? "to" : "and"} ${rounds.at(-1)}`;

@@ -4,10 +4,17 @@
 import { count, el, icon, seconds } from "../lib/dom.js";
 import { STATUSES, kindIcon } from "../lib/icons.js";
 
+/** @typedef {import("../types").StepNode} StepNode */
+/**
+ * @typedef {{ node: HTMLButtonElement, step: StepNode, more: HTMLElement[], parts: ReturnType<typeof makeParts> | null,
+ *   isFull: boolean, key: string | null }} Card
+ */
+
 /**
  * A card without contents.
  * @param {import("../types").StepNode} node
  * @param {HTMLElement[]} more what stands below its own contents
+ * @returns {Card}
  */
 export function makeCard(node, more = []) {
   const marks = { "data-id": node.id, "data-role": node.role, "aria-pressed": "false" };
@@ -15,7 +22,10 @@ export function makeCard(node, more = []) {
   return { node: card, step: node, more, parts: null, isFull: false, key: null };
 }
 
-/** Give a card its contents. */
+/**
+ * Give a card its contents.
+ * @param {Card} entry
+ */
 export function fillCard(entry) {
   if (entry.isFull) return;
   entry.isFull = true;
@@ -24,7 +34,10 @@ export function fillCard(entry) {
   paintParts(entry.parts, entry.step);
 }
 
-/** Take a card's contents away; its place stays as large as it is. */
+/**
+ * Take a card's contents away; its place stays as large as it is.
+ * @param {Card} entry
+ */
 export function emptyCard(entry) {
   if (!entry.isFull) return;
   entry.isFull = false;
@@ -44,7 +57,7 @@ function makeParts(node) {
 
 /**
  * Show how a step is. Returns the word for it when that is news, and null otherwise.
- * @param {*} entry
+ * @param {Card | undefined} entry
  * @param {import("../types").StepNode} node
  */
 export function paintCard(entry, node) {
@@ -67,7 +80,7 @@ export function paintCard(entry, node) {
 }
 
 /**
- * @param {*} parts
+ * @param {ReturnType<typeof makeParts>} parts
  * @param {import("../types").StepNode} node
  */
 function paintParts(parts, node) {

@@ -3,20 +3,27 @@
 
 import { svg } from "../lib/dom.js";
 
+/** @typedef {{ k: number, x: number, y: number }} Place */
+/** @typedef {{ x: number, y: number, x0: number, y0: number }} Pointer */
+
 const MINIMAP_FROM = 60; // steps
 const SHORTEST = 250; // height of the frame in pixels: it follows the graph between these two
 const TALLEST = 560;
 const BAR = 46; // room for legend and buttons below the graph
 
 export class Frame {
-  /** `root` shows a part of `world`. `onMove(at, fitted)` hears where somebody has moved it. */
+  /**
+   * `root` shows a part of `world`. `onMove(at, fitted)` hears where somebody has moved it.
+   * @param {HTMLElement} root
+   * @param {HTMLElement} world
+   */
   constructor(root, world) {
     this.root = root;
     this.world = world;
     this.minimap = svg("svg", { class: "run-graph-minimap", "aria-hidden": "true" });
     this.moved = false; // whether the last press was a drag
     this.at = { k: 1, x: 0, y: 0 }; // how large, and by how many pixels from the frame's corner
-    this.onMove = /** @type {(at: any, fitted: boolean) => void} */ (() => {});
+    this.onMove = /** @type {(at: Place, fitted: boolean) => void} */ (() => {});
     this.onApply = () => {}; // hears that another part is seen
     this.clear();
     root.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });
@@ -91,6 +98,11 @@ export class Frame {
     this.apply();
   }
 
+  /**
+   * @param {number} factor
+   * @param {number} [px]
+   * @param {number} [py]
+   */
   zoom(factor, px, py) {
     const box = this.root.getBoundingClientRect();
     const x = px ?? box.width / 2;
@@ -109,7 +121,11 @@ export class Frame {
     this.onMove(this.at, true);
   }
 
-  /** Go where another frame went. */
+  /**
+   * Go where another frame went.
+   * @param {Place} at
+   * @param {boolean} fitted
+   */
   follow(at, fitted) {
     this.touched = !fitted;
     if (fitted) return this.fit();
@@ -118,10 +134,12 @@ export class Frame {
   }
 
   listenToPointers() {
+    /** @type {Map<number, Pointer>} */
     const pointers = new Map();
     this.root.addEventListener("pointerdown", (event) => {
       this.moved = false;
-      if (this.root.dataset.view === "list" || event.target.closest(".run-graph-bar, .run-graph-failed")) return;
+      const target = /** @type {Element} */ (event.target);
+      if (this.root.dataset.view === "list" || target.closest(".run-graph-bar, .run-graph-failed")) return;
       pointers.set(event.pointerId, { x: event.clientX, y: event.clientY, x0: event.clientX, y0: event.clientY });
     });
     this.root.addEventListener("pointermove", (event) => {
@@ -132,10 +150,17 @@ export class Frame {
       if (pointers.size === 2) this.pinch(old, now, [...pointers.entries()].find(([id]) => id !== event.pointerId)[1]);
       else this.pan(old, now, event.pointerId);
     });
-    for (const name of ["pointerup", "pointercancel"])
-      this.root.addEventListener(name, (event) => pointers.delete(event.pointerId));
+    /** @param {PointerEvent} event */
+    const forget = (event) => pointers.delete(event.pointerId);
+    this.root.addEventListener("pointerup", forget);
+    this.root.addEventListener("pointercancel", forget);
   }
 
+  /**
+   * @param {Pointer} old
+   * @param {Pointer} now
+   * @param {number} pointer
+   */
   pan(old, now, pointer) {
     if (!this.moved && Math.hypot(now.x - now.x0, now.y - now.y0) < 4) return;
     if (!this.moved) this.root.setPointerCapture(pointer);
@@ -147,6 +172,11 @@ export class Frame {
     this.onMove(this.at, false);
   }
 
+  /**
+   * @param {Pointer} old
+   * @param {Pointer} now
+   * @param {Pointer} other
+   */
   pinch(old, now, other) {
     const before = Math.hypot(old.x - other.x, old.y - other.y);
     const after = Math.hypot(now.x - other.x, now.y - other.y);
@@ -155,6 +185,7 @@ export class Frame {
     if (before > 0) this.zoom(after / before, (now.x + other.x) / 2 - box.left, (now.y + other.y) / 2 - box.top);
   }
 
+  /** @param {WheelEvent} event */
   onWheel(event) {
     if (this.root.dataset.view === "list") return;
     if (!(event.ctrlKey || event.metaKey) && !this.root.contains(document.activeElement)) return;
@@ -163,7 +194,10 @@ export class Frame {
     this.zoom(Math.exp(-event.deltaY * 0.0015), event.clientX - box.left, event.clientY - box.top);
   }
 
-  /** Pan as far as it takes to see a card whole. */
+  /**
+   * Pan as far as it takes to see a card whole.
+   * @param {HTMLElement} node
+   */
   bringIntoFrame(node) {
     const frame = this.root.getBoundingClientRect();
     const box = node.getBoundingClientRect();

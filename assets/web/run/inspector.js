@@ -5,13 +5,21 @@ import { copyButton, count, dollars, el, icon, readable, seconds } from "../lib/
 import { STATUSES, kindIcon } from "../lib/icons.js";
 import { contextBar } from "./context_bar.js";
 
+/** @typedef {import("../types").StepDetail} StepDetail */
+/** @typedef {import("../types").TurnDetail} TurnDetail */
+
 export class Inspector {
-  /** `read(path)` gives the details behind an address of the API, or throws an error that says why not. */
+  /**
+   * `read(path)` gives the details behind an address of the API, or throws an error that says why not.
+   * @param {(path: string) => Promise<any>} read
+   */
   constructor(read = getDocument) {
     this.read = read;
     this.root = el("aside.run-inspector", { "aria-label": "Inspector" });
+    /** @type {string | null} */
     this.path = null;
-    this.more = (_detail) => null; // something to do with a step, below its head
+    /** @type {(detail: StepDetail) => HTMLElement | null} */
+    this.more = () => null; // something to do with a step, below its head
     this.clear();
   }
 
@@ -27,7 +35,10 @@ export class Inspector {
     this.root.replaceChildren(hint);
   }
 
-  /** Open one of the folded blocks. */
+  /**
+   * Open one of the folded blocks.
+   * @param {string} name
+   */
   unfold(name) {
     const block = /** @type {HTMLDetailsElement} */ (this.root.querySelector(`details[data-block="${name}"]`));
     if (block) block.open = true;
@@ -40,6 +51,10 @@ export class Inspector {
     if (hidden > 0) scrollBy({ top: hidden + 12, behavior: "smooth" });
   }
 
+  /**
+   * @param {string} episode
+   * @param {number} step
+   */
   async showStep(episode, step) {
     await this.load(`/api/episodes/${episode}/steps/${step}`, (detail) => {
       const [top, ...rest] = stepParts(detail);
@@ -48,11 +63,19 @@ export class Inspector {
     });
   }
 
+  /**
+   * @param {string} episode
+   * @param {number} round
+   */
   async showTurn(episode, round) {
     await this.load(`/api/episodes/${episode}/turns/${round}`, (detail) => turnParts(detail));
   }
 
-  /** Fetch and show; a newer request wins over one that is still under way. */
+  /**
+   * Fetch and show; a newer request wins over one that is still under way.
+   * @param {string} path
+   * @param {(detail: any) => HTMLElement[]} parts
+   */
   async load(path, parts) {
     const latest = (this.path = path);
     const again = this.root.dataset.path === path;
@@ -124,6 +147,11 @@ function turnParts(detail) {
   return parts;
 }
 
+/**
+ * @param {string} title
+ * @param {Pick<StepDetail, "status" | "kind" | "role"> & { icon?: string }} detail
+ * @param {string[]} facts
+ */
 function head(title, detail, facts) {
   const line = el("div.run-inspector-title", {}, icon(kindIcon(detail)), el("h2", {}, title));
   const [word, path] = STATUSES[detail.status] || STATUSES.PENDING;
@@ -145,12 +173,18 @@ function argumentParts(detail) {
   return [section("As called", called)];
 }
 
-/** A value, and below it how the plan wrote it, where that quotes other steps. */
+/**
+ * A value, and below it how the plan wrote it, where that quotes other steps.
+ * @param {string} name
+ * @param {unknown} value
+ * @param {string} written
+ */
 function argument(name, value, written = "") {
   const plan = written && el("small.run-inspector-written", {}, "planned as ", el("code", {}, written));
   return el("div.run-inspector-argument", {}, el("span.run-inspector-key", {}, name), el("pre.run-inspector-value", {}, readable(value)), plan);
 }
 
+/** @param {StepDetail} detail */
 function accessParts(detail) {
   if (!detail.visible.length) return [el("p.run-inspector-about", {}, "Nothing but its own instruction.")];
   return detail.visible.map((seen) => {
@@ -163,7 +197,10 @@ function accessParts(detail) {
   });
 }
 
-/** Of a pool that is too large to show whole: the workers that fit the query best, with their scores. */
+/**
+ * Of a pool that is too large to show whole: the workers that fit the query best, with their scores.
+ * @param {import("../types").ShownWorkersDetail} shown
+ */
 function workersInPrompt({ count: shown, of, by, workers }) {
   const list = el("dl.run-inspector-scores", { tabindex: "0" }); // scrolls, so it must take the focus
   for (const { worker, score } of workers) list.append(el("dt", {}, worker), el("dd", {}, score.toFixed(4)));
@@ -213,10 +250,12 @@ function describeVote({ plans, agreed, answer, unreadable, incomplete, sentence 
   return answer ? sentence.replace(/\.$/, ` on ${answer}.`) : sentence;
 }
 
-/** Answers with their numbers of plans, as bars of all that were drawn.
+/**
+ * Answers with their numbers of plans, as bars of all that were drawn.
  * @param {string} label
  * @param {import("../types").AnswerVotes[]} answers
- * @param {number} plans */
+ * @param {number} plans
+ */
 function voteBars(label, answers, plans) {
   return answerBars(label, answers.map(({ answer, votes }) => ({ answer, share: votes / plans, figure: count(votes) })));
 }
@@ -250,7 +289,10 @@ function describeVoteCost({ plans, chosen_tokens: chosen }, turn) {
   return `All ${count(plans)} plans and their trials took ${count(all)} tokens${share}.`;
 }
 
-/** Lessons from the pool's failure memory, as they stood in its prompt. */
+/**
+ * Lessons from the pool's failure memory, as they stood in its prompt.
+ * @param {import("../types").RecalledLessons} recalled
+ */
 function lessonParts({ lessons, of, by }) {
   if (!lessons.length)
     return [el("p.run-inspector-about", {}, `None of ${count(of)} ${of === 1 ? "lesson" : "lessons"} was about a similar query.`)];
@@ -267,25 +309,40 @@ function lessonParts({ lessons, of, by }) {
   return parts;
 }
 
+/**
+ * @param {string} code
+ * @param {string} text
+ */
 function problem(code, text) {
   return el("div.run-inspector-problem", {}, el("code", {}, code || "error"), el("p", {}, text));
 }
 
+/** @param {string} id */
 function childLink(id) {
   return el("a.run-inspector-child", { href: `/?episode=${encodeURIComponent(id)}` }, "Open the episode it ran");
 }
 
+/**
+ * @param {string} title
+ * @param {HTMLElement[]} parts
+ */
 function section(title, parts) {
   return el("section.run-inspector-section", {}, el("h3", {}, title), ...parts);
 }
 
-/** Preformatted text with a copy button, folded when long. */
+/**
+ * Preformatted text with a copy button, folded when long.
+ * @param {string} text
+ * @param {string} name
+ * @param {boolean} folded
+ */
 function block(text, name, folded = false) {
   const box = el("div.run-inspector-block", {}, copyButton(text ?? ""), el("pre", {}, text ?? ""));
   if (!folded) return box;
   return el("details.run-inspector-folded", { "data-block": name }, el("summary", {}, `${count(text.length)} characters`), box);
 }
 
+/** @param {string} text */
 function pretty(text) {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
@@ -294,10 +351,15 @@ function pretty(text) {
   }
 }
 
+/** @param {HTMLElement} root */
 function openBlocks(root) {
   return new Map([...root.querySelectorAll("details")].map((node) => [node.dataset.block, node.open]));
 }
 
+/**
+ * @param {HTMLElement} root
+ * @param {Map<string, boolean>} open
+ */
 function restoreBlocks(root, open) {
   for (const node of root.querySelectorAll("details")) {
     if (open.has(node.dataset.block)) node.open = open.get(node.dataset.block);

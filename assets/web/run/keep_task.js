@@ -7,6 +7,9 @@ import { el } from "../lib/dom.js";
 import { labelField } from "../lib/form.js";
 import { needs } from "../lib/rights.js";
 
+/** @typedef {{ right?: boolean, answer?: string }} Judged */
+/** @typedef {(node: HTMLButtonElement, judged: Judged) => Promise<void>} Send */
+
 const FORMS = "A number, a text, or a list such as [\"Oslo\", \"Bergen\"].";
 const MAX_TITLE = 60;
 
@@ -21,6 +24,7 @@ export function keepTaskButton(readEpisode, onJudged) {
   const node = needs(
     el("button.podium-link", { type: "button", title, "data-key": "keep-task" }, "Keep as a task"), "POST /api/episodes/{episode_id}/task",
   );
+  /** @param {Judged} judged */
   const keep = async (judged) => {
     const episode = readEpisode();
     const { pool, problem } = await post(`/api/episodes/${encodeURIComponent(episode.id)}/task`, judged);
@@ -41,11 +45,12 @@ export function keepTaskButton(readEpisode, onJudged) {
 /**
  * Ask whether the answer is right. `keep(judged)` throws with the reason when the task cannot be kept.
  * @param {import("../types").EpisodeHead} episode
- * @param {(judged: { right?: boolean, answer?: string }) => Promise<void>} keep
+ * @param {(judged: Judged) => Promise<void>} keep
  */
 function openQuestion(episode, keep) {
   const dialog = el("dialog.run-keep", { "aria-labelledby": "run-keep-title" });
   const problem = el("p.form-general", { role: "alert" });
+  /** @type {Send} */
   const send = async (node, judged) => {
     problem.textContent = "";
     try {
@@ -79,6 +84,7 @@ function longAnswer({ answer }) {
   return answer !== null && answer.length > MAX_TITLE ? [el("pre.run-keep-answer", { tabindex: "0" }, answer)] : [];
 }
 
+/** @param {Send} send */
 function confirmation(send) {
   const yes = button("Yes, keep it", () => send(yes, { right: true }), "page-primary");
   return el("div.run-keep-choice", {}, yes, el("span", {}, "The task has this answer, and the plan that led to it."));
@@ -86,7 +92,7 @@ function confirmation(send) {
 
 /**
  * @param {import("../types").EpisodeHead} episode
- * @param {*} send
+ * @param {Send} send
  */
 function correction(episode, send) {
   const input = el("input", { type: "text", autocomplete: "off" });

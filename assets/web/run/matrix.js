@@ -10,6 +10,7 @@ const MARGIN = 12; // rows and columns that are drawn on each side of what is se
 /** @typedef {{ top: number, bottom: number, left: number, right: number }} Part rows and columns by index; ends excluded */
 
 export class Matrix {
+  /** @param {(step: number) => void} onSelect */
   constructor(onSelect) {
     this.onSelect = onSelect;
     this.root = el("section.run-matrix", { "aria-label": "Access matrix" });
@@ -25,7 +26,9 @@ export class Matrix {
   }
 
   clear() {
+    /** @type {string} */
     this.shape = "";
+    /** @type {import("../types").StepNode[]} */
     this.nodes = [];
     this.part = null;
     this.scroll.replaceChildren();
@@ -108,7 +111,10 @@ export class Matrix {
     return this.isLong ? { "aria-rowcount": whole, "aria-colcount": whole } : {};
   }
 
-  /** The table where its part belongs, in a box of the whole's size. */
+  /**
+   * The table where its part belongs, in a box of the whole's size.
+   * @param {Part} part
+   */
   wrap({ top, left }) {
     const count = this.nodes.length;
     const box = el("div.run-matrix-whole");
@@ -157,12 +163,16 @@ export class Matrix {
     return el("td", index, el("i", { class: `run-matrix-${state}`, role: "img", "aria-label": text, title: text }));
   }
 
-  /** Where a step stands in the whole: the headings are the first row and column.
-   * @param {"row"|"col"} way */
+  /**
+   * Where a step stands in the whole: the headings are the first row and column.
+   * @param {"row"|"col"} way
+   * @param {import("../types").StepNode} node
+   */
   index(way, node) {
     return this.isLong ? { [`aria-${way}index`]: String(this.places.get(node.id) + 2) } : {};
   }
 
+  /** @param {number | null} step */
   select(step) {
     this.step = step;
     for (const row of this.scroll.querySelectorAll("tbody tr")) {

@@ -14,7 +14,12 @@ export function offerList(episode, onStarted) {
   return el("div.run-offers", { "data-testid": "offers" }, el("h2", {}, "Try next"), list, problem);
 }
 
-/** @param {import("../types").Offer} offer */
+/**
+ * @param {import("../types").EpisodeHead} episode
+ * @param {import("../types").Offer} offer
+ * @param {(id: string) => void} onStarted
+ * @param {HTMLElement} problem
+ */
 function control(episode, offer, onStarted, problem) {
   if (offer.href) return el("a.podium-link", { href: offer.href }, offer.text);
   const button = needs(el("button.podium-link", { type: "button" }, offer.text), "POST /api/episodes/{episode_id}/again");

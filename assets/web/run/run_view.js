@@ -9,9 +9,16 @@ import { Matrix } from "./matrix.js";
 import { Summary } from "./summary.js";
 import { Timeline } from "./timeline.js";
 
-/** Mount into `root`. `onState(running)` hears when an episode starts and ends, `onStarted(id)` of one that was
- * started here. */
-export function mount(root, { onState = () => {}, onStarted = (_id) => {} } = {}) {
+/** @typedef {import("../types").EpisodeView} EpisodeView */
+/** @typedef {{ onState?: (running: boolean) => void, onStarted?: (id: string) => void }} Hearers */
+
+/**
+ * Mount into `root`. `onState(running)` hears when an episode starts and ends, `onStarted(id)` of one that was started
+ * here.
+ * @param {HTMLElement} root
+ * @param {Hearers} hearers
+ */
+export function mount(root, { onState = () => {}, onStarted = () => {} } = {}) {
   const view = new RunView(root, onState);
   import("../approval/panel.js").then((module) => module.attach(view));
   import("../what_if/panel.js").then((module) => module.attach(view, onStarted)); // not where there is no server
@@ -28,13 +35,24 @@ export function mount(root, { onState = () => {}, onStarted = (_id) => {} } = {}
 
 /** `inspector` and `summary` may be given: a page without a server reads its details and offers its actions elsewhere. */
 export class RunView {
+  /**
+   * @param {HTMLElement} root
+   * @param {(running: boolean) => void} onState
+   * @param {{ inspector?: Inspector, summary?: Summary | null }} parts
+   */
   constructor(root, onState, { inspector = new Inspector(), summary = null } = {}) {
     this.onState = onState;
+    /** @type {string | null} */
     this.episode = null;
+    /** @type {EpisodeView | null} */
     this.state = null;
+    /** @type {number | null} */
     this.step = null;
+    /** @type {number | null} */
     this.round = null;
+    /** @param {number | null} step */
     const select = (step) => this.select(step);
+    /** @param {number} round */
     const turn = (round) => this.selectTurn(round);
     this.summary = summary || new Summary((round) => this.selectTurn(round, true));
     this.graph = new Graph(select, turn);
@@ -48,8 +66,7 @@ export class RunView {
     this.full = el("div.run-view-full");
     this.full.hidden = true;
     this.full.append(this.summary.root, this.planning, this.panels());
-    root.replaceChildren(el("div.run-view"));
-    root.firstChild.append(this.notice, this.empty, this.full);
+    root.replaceChildren(el("div.run-view", {}, this.notice, this.empty, this.full));
   }
 
   panels() {
@@ -58,7 +75,10 @@ export class RunView {
     return el("div.run-view-grid", {}, this.graph.root, below);
   }
 
-  /** Show an episode by id; the same id again changes nothing. */
+  /**
+   * Show an episode by id; the same id again changes nothing.
+   * @param {string} id
+   */
   show(id) {
     if (!id || id === this.episode) return;
     this.close();
@@ -73,7 +93,9 @@ export class RunView {
     this.open(id);
   }
 
+  /** @param {string} id */
   open(id) {
+    /** @type {Record<string, (document: any) => void>} */
     const handlers = {
       view: (view) => this.take(view),
       patch: (change) => this.patch(change),
@@ -102,12 +124,13 @@ export class RunView {
     cancelAnimationFrame(this.frame);
   }
 
+  /** @param {string} text */
   say(text) {
     this.notice.textContent = text;
     this.notice.hidden = !text;
   }
 
-  /** @param {import("../types").EpisodeView} view */
+  /** @param {EpisodeView} view */
   take(view) {
     this.state = view;
     this.received = performance.now();
@@ -171,6 +194,7 @@ export class RunView {
     return Math.max(clock, Math.min(since, clock + (performance.now() - this.received) / 1000 + 3600));
   }
 
+  /** @param {number | null} step */
   select(step) {
     this.step = step;
     this.round = null;
@@ -180,7 +204,11 @@ export class RunView {
     else this.inspector.clear();
   }
 
-  /** Show a turn; `open` unfolds the list of the workers that it saw. */
+  /**
+   * Show a turn; `open` unfolds the list of the workers that it saw.
+   * @param {number} round
+   * @param {boolean} open
+   */
   selectTurn(round, open = false) {
     this.step = null;
     this.round = round;
@@ -200,6 +228,10 @@ export class RunView {
   }
 }
 
+/**
+ * @param {string} title
+ * @param {HTMLElement} content
+ */
 function panel(title, content) {
   return el("div.run-view-panel", {}, el("h2", {}, title), content);
 }

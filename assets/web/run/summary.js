@@ -8,13 +8,24 @@ import { SAVE, STAR, starButton } from "../lib/star.js";
 import { keepTaskButton } from "./keep_task.js";
 import { offerList } from "./offers.js";
 
+/** @typedef {import("../types").EpisodeHead} EpisodeHead */
+/** @typedef {import("../types").TurnView} TurnView */
+
 export class Summary {
-  /** `onTurn(round)` shows a turn in the inspector. */
+  /**
+   * `onTurn(round)` shows a turn in the inspector.
+   * @param {(round: number, open?: boolean) => void} onTurn
+   */
   constructor(onTurn) {
     this.onTurn = onTurn;
+    /** @type {() => HTMLElement[]} */
     this.more = () => []; // further actions on an episode
-    this.onStarted = (_id) => {}; // hears of a run that an offer starts
+    /** @type {(id: string) => void} */
+    this.onStarted = () => {}; // hears of a run that an offer starts
+    /** @type {EpisodeHead | null} */
     this.episode = null; // as it was drawn last
+    /** @type {{ episode: string, actions: HTMLElement[] } | null} */
+    this.kept = null; // the actions on an episode, drawn once
     this.onJudged = () => {}; // hears that a person has said whether the answer is right
     this.root = el("section.run-summary", { "aria-label": "Summary" });
   }
@@ -23,7 +34,11 @@ export class Summary {
     this.root.replaceChildren();
   }
 
-  /** Further actions, before the others. Those already drawn for `episode` stay: one may be an open menu. */
+  /**
+   * Further actions, before the others. Those already drawn for `episode` stay: one may be an open menu.
+   * @param {() => HTMLElement[]} more
+   * @param {EpisodeHead} [episode]
+   */
   offer(more, episode) {
     this.more = more;
     if (episode && this.kept?.episode === episode.id) this.kept.actions.unshift(...more());
@@ -32,7 +47,7 @@ export class Summary {
 
   /**
    * @param {import("../types").EpisodeView} view
-   * @param {*} clock
+   * @param {number} clock
    */
   draw(view, clock) {
     const { episode, totals } = view;
@@ -52,7 +67,11 @@ export class Summary {
     focused?.focus(); // what is drawn again stays under the keyboard: Escape closes an open menu
   }
 
-  /** What can be done with an episode, from its first drawing on; those with `data-when-over` once it has ended. */
+  /**
+   * What can be done with an episode, from its first drawing on; those with `data-when-over` once it has ended.
+   * @param {EpisodeHead} episode
+   * @returns {HTMLElement[]}
+   */
   actions(episode) {
     const star = starButton(episode.id, null, episode.what_if_of ? SAVE : STAR);
     const menu = exportMenu(episode.id);
@@ -90,6 +109,7 @@ export class Summary {
     return el("p.run-summary-agreement", { "data-unsure": String(unsure), "data-testid": name, title }, sentence, button);
   }
 
+  /** @param {TurnView} turn */
   workersLine({ round, shown }) {
     const label = `${count(shown.count)} of ${count(shown.of)} workers shown`;
     const button = el("button.podium-link", { type: "button", "data-testid": "shown", title: "Which ones, and why" }, label);
@@ -97,6 +117,7 @@ export class Summary {
     return button;
   }
 
+  /** @param {TurnView} turn */
   lessonsLine({ round, recalled }) {
     const label = `${recalled.count} ${recalled.count > 1 ? "lessons" : "lesson"} recalled`;
     const button = el(
@@ -107,7 +128,10 @@ export class Summary {
     return button;
   }
 
-  /** Only the running clock. */
+  /**
+   * Only the running clock.
+   * @param {number} clock
+   */
   tick(clock) {
     const node = this.root.querySelector("[data-figure=wall]");
     if (node) node.textContent = seconds(clock);
@@ -116,8 +140,8 @@ export class Summary {
 
 /**
  * @param {import("../types").EpisodeHead} episode
- * @param {*} actions
- * @param {*} lines
+ * @param {HTMLElement[]} actions
+ * @param {HTMLElement[]} lines
  */
 function heading(episode, actions, lines) {
   const line = el("div.run-summary-line", {}, outcomeChip(episode), ...parentLink(episode));

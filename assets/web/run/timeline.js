@@ -2,12 +2,22 @@
 
 import { el, seconds } from "../lib/dom.js";
 
+/** @typedef {import("../types").EpisodeView} EpisodeView */
+/** @typedef {import("../types").StepNode} StepNode */
+/** @typedef {import("../types").TurnView} TurnView */
+/** @typedef {{ node: HTMLButtonElement, wait: HTMLElement, bar: HTMLElement, time: HTMLElement }} Row */
+
 const CLOSE = 0.2; // share of the run below which the steps can be looked at alone
 
 export class Timeline {
+  /**
+   * @param {(step: number) => void} onSelect
+   * @param {(round: number) => void} onTurn
+   */
   constructor(onSelect, onTurn) {
     this.onSelect = onSelect;
     this.onTurn = onTurn;
+    /** @type {Map<string, Row>} */
     this.rows = new Map();
     this.root = el("section.run-timeline", { "aria-label": "Timeline" });
     this.axis = el("div.run-timeline-axis", { "aria-hidden": "true" });
@@ -31,11 +41,11 @@ export class Timeline {
 
   /**
    * Draw everything as of `clock` seconds.
-   * @param {import("../types").EpisodeView} view
-   * @param {*} clock
+   * @param {EpisodeView} view
+   * @param {number} clock
    */
   draw(view, clock) {
-    this.drawn = [view, clock];
+    this.drawn = { view, clock };
     const whole = Math.max(clock, view.totals.wall_s, 0.001);
     const steps = findSpan(view.graph.nodes, clock);
     this.zoom.hidden = !steps || steps.to - steps.from > whole * CLOSE;
@@ -59,9 +69,10 @@ export class Timeline {
     this.zoomed = !this.zoomed;
     this.zoom.setAttribute("aria-pressed", String(this.zoomed));
     this.zoom.textContent = this.zoomed ? "Show the whole run" : "Zoom to the steps";
-    this.draw(this.drawn[0], this.drawn[1]);
+    this.draw(this.drawn.view, this.drawn.clock);
   }
 
+  /** @param {number} step */
   drawAxis(step) {
     const ticks = [];
     for (let at = 0; at <= this.span + 1e-9; at += step) {
@@ -72,6 +83,11 @@ export class Timeline {
     this.axis.replaceChildren(...ticks);
   }
 
+  /**
+   * @param {HTMLElement} bar
+   * @param {number} from
+   * @param {number} to
+   */
   place(bar, from, to) {
     const start = Math.max(from, this.from);
     const end = Math.min(to, this.from + this.span);
@@ -81,11 +97,11 @@ export class Timeline {
   }
 
   /**
-   * @param {import("../types").TurnView} turn
-   * @param {*} clock
+   * @param {TurnView} turn
+   * @param {number} clock
    */
   drawTurn(turn, clock) {
-    const label = this.drawn[0].graph.lanes.find((lane) => lane.round === turn.round)?.label || `Round ${turn.round}`;
+    const label = this.drawn.view.graph.lanes.find((lane) => lane.round === turn.round)?.label || `Round ${turn.round}`;
     const row = this.row(`turn-${turn.round}`, label, "run-timeline-turn", () => this.onTurn(turn.round));
     row.node.dataset.status = turn.status;
     this.place(row.bar, turn.started_at, turn.ended_at ?? clock);
@@ -93,10 +109,10 @@ export class Timeline {
   }
 
   /**
-   * @param {import("../types").StepNode} node
-   * @param {*} clock
-   * @param {*} turn
-   * @param {*} ended
+   * @param {StepNode} node
+   * @param {number} clock
+   * @param {TurnView} turn
+   * @param {Map<number, number | null>} ended
    */
   drawStep(node, clock, turn, ended) {
     const row = this.row(`step-${node.id}`, `${node.id} · ${node.worker}`, "run-timeline-step", () => this.onSelect(node.id));
@@ -111,6 +127,13 @@ export class Timeline {
     row.time.textContent = node.reused ? "kept" : node.latency_s === null ? "" : seconds(node.latency_s);
   }
 
+  /**
+   * @param {string} key
+   * @param {string} label
+   * @param {string} className
+   * @param {() => void} action
+   * @returns {Row}
+   */
   row(key, label, className, action) {
     let row = this.rows.get(key);
     if (row) return row;
@@ -124,13 +147,21 @@ export class Timeline {
     return row;
   }
 
+  /**
+   * @param {number | null} step
+   * @param {number | null} round
+   */
   select(step, round) {
     const key = step ? `step-${step}` : round ? `turn-${round}` : null;
     for (const [name, row] of this.rows) row.node.setAttribute("aria-pressed", String(name === key));
   }
 }
 
-/** From the first step's start to the last one's end; null before any has begun. */
+/**
+ * From the first step's start to the last one's end; null before any has begun.
+ * @param {StepNode[]} nodes
+ * @param {number} clock
+ */
 function findSpan(nodes, clock) {
   const begun = nodes.filter((node) => node.started_at !== null);
   if (!begun.length) return null;
@@ -139,7 +170,10 @@ function findSpan(nodes, clock) {
   return { from, to: Math.max(to, from + 1e-4) };
 }
 
-/** 1, 2 or 5 times a power of ten. */
+/**
+ * 1, 2 or 5 times a power of ten.
+ * @param {number} raw
+ */
 function niceStep(raw) {
   const power = 10 ** Math.floor(Math.log10(raw));
   const lead = raw / power;

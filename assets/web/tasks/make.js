@@ -9,7 +9,7 @@ import { needs } from "../lib/rights.js";
 const ABOUT = "Workers without effects are called, and plans are made of calls that work. What you added, edited or struck stays so.";
 
 export class MakeTasks {
-  /** @param {*} panel */
+  /** @param {import("./panel.js").TasksPanel} panel */
   constructor(panel) {
     this.panel = panel;
     this.count = el("input", { type: "number", min: "1", max: "2000", value: "100" });

@@ -3,6 +3,9 @@
 
 /** @typedef {import("../types").TasksDocument} TasksDocument */
 /** @typedef {import("../types").TaskRow} TaskRow */
+/** @typedef {{ action: string, [field: string]: any }} Command */
+/** @typedef {import("../types").RecipeDocument["recipe"]} Recipe */
+/** @typedef {"make" | "paste" | "write" | ""} Way */
 
 import { busy, button, select } from "../lib/controls.js";
 import { count, el, icon } from "../lib/dom.js";
@@ -15,11 +18,15 @@ import { TaskForm } from "./task_form.js";
 
 const OWN = "practice:";
 const SPLITS = [["", "All"], ["train", "To learn"], ["validation", "To watch"], ["test", "To measure"]];
+/** @type {[Way, string, string][]} */
 const WAYS = [["make", "Make tasks", "make_tasks"], ["paste", "Paste or upload", "add_tasks"], ["write", "Write one", "save_task"]];
 const SEARCH_MS = 300;
 
 export class TasksPanel {
-  /** `page` knows the recipe, asks the server and takes another recipe in its place. */
+  /**
+   * `page` knows the recipe, asks the server and takes another recipe in its place.
+   * @param {import("../train/page.js").TrainPage} page
+   */
   constructor(page) {
     this.page = page;
     this.split = this.words = "";
@@ -41,12 +48,17 @@ export class TasksPanel {
     this.root.append(
       head, this.ways, this.work, this.problem, this.graded, this.problems, this.tools, this.list, this.more, this.struck,
     );
+    this.shown = ""; // the tasks' recipe
     this.forms = { make: new MakeTasks(this), paste: new PasteTasks(this), write: new TaskForm(this) };
     this.drawWays();
     this.drawTools();
   }
 
-  /** Show the tasks of a recipe; asks the server only where they are others than those shown. */
+  /**
+   * Show the tasks of a recipe; asks the server only where they are others than those shown.
+   * @param {Recipe} recipe
+   * @param {string[]} pools
+   */
   async show(recipe, pools) {
     const key = JSON.stringify([recipe.tasks.source, recipe.tasks.levels]);
     this.drawPicker(recipe, pools);
@@ -57,6 +69,10 @@ export class TasksPanel {
     await this.send({ action: "tasks", source: recipe.tasks.source, levels: recipe.tasks.levels });
   }
 
+  /**
+   * @param {Recipe} recipe
+   * @param {string[]} pools
+   */
   drawPicker(recipe, pools) {
     const { source } = recipe.tasks;
     const own = pools.map((name) => [`${OWN}${name}`, `Own tasks of ${name}`]);
@@ -69,7 +85,10 @@ export class TasksPanel {
     return this.tasks?.pool || "";
   }
 
-  /** Send a command about the tasks and take what they are then. Returns the reply. */
+  /**
+   * Send a command about the tasks and take what they are then. Returns the reply.
+   * @param {Command} request
+   */
   async send(request) {
     const about = this.pool ? { pool: this.pool } : {};
     const latest = (this.request = Symbol());
@@ -81,7 +100,10 @@ export class TasksPanel {
     return reply;
   }
 
-  /** A command that changes tasks: what is missing for a start may have changed with them. */
+  /**
+   * A command that changes tasks: what is missing for a start may have changed with them.
+   * @param {Command} request
+   */
   async change(request) {
     const reply = await this.send(request);
     if (reply.ok) this.page.check();
@@ -125,6 +147,7 @@ export class TasksPanel {
   drawMore() {
     const { first, total, rows } = this.tasks;
     const last = first + rows.length;
+    /** @type {(label: string, place: number, on: boolean) => HTMLButtonElement} */
     const go = (label, place, on) => {
       const node = button(label, () => {
         this.first = place;
@@ -142,6 +165,7 @@ export class TasksPanel {
   drawStruck() {
     const { struck } = this.tasks;
     this.struck.hidden = !struck.length;
+    /** @param {string} query */
     const back = (query) => {
       const put = needs(button("Put back", () => this.change({ action: "restore_task", query }), "podium-link"), "train/restore_task");
       return el("li", {}, el("span", {}, query), put);
@@ -183,7 +207,11 @@ export class TasksPanel {
     this.tools.append(chips, search);
   }
 
-  /** Open one way to add tasks, or none; `row` is the task that is edited. */
+  /**
+   * Open one way to add tasks, or none; `row` is the task that is edited.
+   * @param {Way} way
+   * @param {TaskRow | null} row
+   */
   open(way, row = null) {
     this.way = way;
     for (const chip of this.ways.children) chip.setAttribute("aria-pressed", String(chip.dataset.way === way));
@@ -204,6 +232,11 @@ function summary({ counts, made, own, with_plan: planned, pool, total }) {
   return `${parts.join(" · ")}.`;
 }
 
+/**
+ * @param {string} label
+ * @param {string} path
+ * @param {() => unknown} work
+ */
 function iconButton(label, path, work) {
   const node = button("", () => busy(node, "", work), "page-close");
   node.append(icon(path));

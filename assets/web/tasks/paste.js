@@ -12,7 +12,7 @@ const READ_MS = 400;
 const MAX_BYTES = 20_000_000;
 
 export class PasteTasks {
-  /** @param {*} panel */
+  /** @param {import("./panel.js").TasksPanel} panel */
   constructor(panel) {
     this.panel = panel;
     this.text = el("textarea.form-code", { rows: "7", spellcheck: "false", placeholder: "query\tanswer" });
@@ -57,6 +57,7 @@ export class PasteTasks {
     this.draw(reply.preview);
   }
 
+  /** @param {import("../types").TasksPreview} preview */
   draw({ total, counts, rows, problems, examples, lacking }) {
     const bad = new Set(problems.map((problem) => problem.line)).size;
     const parts = [`${count(total)} ${total === 1 ? "task" : "tasks"}`];

@@ -1,6 +1,8 @@
 // One task that a person writes or edits: query, answer, how it is graded (shown by example, and tried), and its plan.
 
 /** @typedef {import("../types").TaskRow} TaskRow */
+/** @typedef {import("../lib/reply.js").Problem} Problem */
+/** @typedef {import("./panel.js").Command} Command */
 
 import { busy, button, select } from "../lib/controls.js";
 import { el, icon, readable } from "../lib/dom.js";
@@ -19,7 +21,7 @@ const TRY_MS = 400;
 const PLAN = 'Optional: a teacher without a key. {"steps": [{"worker": "…", "arguments": {…}, "access": []}], "answer": "$1"}';
 
 export class TaskForm {
-  /** @param {*} panel */
+  /** @param {import("./panel.js").TasksPanel} panel */
   constructor(panel) {
     this.panel = panel;
     this.inputs = {
@@ -32,6 +34,7 @@ export class TaskForm {
       split: select(SPLITS, ""),
       plan: el("textarea.form-code", { rows: "3", spellcheck: "false" }),
     };
+    /** @type {Record<string, import("../lib/form.js").LabelledField>} */
     this.fields = {
       query: labelField("Query", this.inputs.query),
       answer: labelField("Answer", this.inputs.answer, "One item a line where it is a list."),
@@ -115,16 +118,21 @@ export class TaskForm {
     this.show(reply.ok ? [] : reply.problems);
     this.examples.replaceChildren();
     if (!reply.ok) return;
+    /** @type {import("../types").VerifierDocument} */
     const { kind, about, answers, correct, reason } = reply.verifier;
     this.examples.append(el("p.train-mute", {}, `${kind}: ${about}`), answerList(answers));
-    if (correct !== undefined) this.tried.replaceChildren(verdict(correct), reason ? ` ${reason}` : "");
+    if (correct !== null) this.tried.replaceChildren(verdict(correct), reason ? ` ${reason}` : "");
   }
 
+  /** @param {Command} request */
   ask(request) {
     return this.panel.page.ask({ pool: this.panel.pool, ...request });
   }
 
-  /** Problems at their fields, and the others at the end. */
+  /**
+   * Problems at their fields, and the others at the end.
+   * @param {Problem[]} problems
+   */
   show(problems) {
     for (const field of Object.values(this.fields)) field.say("");
     const left = problems.filter(([where, what]) => {
@@ -146,6 +154,7 @@ export class TaskForm {
     const reply = await this.ask({ action: "run_plan", task: this.read() });
     this.show(reply.ok ? [] : reply.problems);
     if (!reply.ok) return;
+    /** @type {import("../types").PlanOutcome} */
     const { answer, failure, correct } = reply.plan;
     this.ran.replaceChildren(verdict(correct), answer ? ` It answers ${answer}.` : " It gives no answer.", failure ? ` ${failure}` : "");
   }
@@ -159,11 +168,15 @@ export class TaskForm {
   }
 }
 
-/** Answers, each with whether it is right. */
+/**
+ * Answers, each with whether it is right.
+ * @param {import("../types").VerifierDocument["answers"]} answers
+ */
 export function answerList(answers) {
   return el("ul.train-tasks-answers", {}, ...answers.map(([answer, right]) => el("li", {}, verdict(right), el("code", {}, answer))));
 }
 
+/** @param {boolean} right */
 function verdict(right) {
   const node = el("span.train-tasks-verdict", { "data-right": String(right) }, icon(right ? ACTIONS.check : ACTIONS.cross));
   node.append(right ? "right" : "wrong");

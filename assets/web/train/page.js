@@ -21,7 +21,7 @@ export function mount(root) {
   new TrainPage(root).start();
 }
 
-class TrainPage {
+export class TrainPage {
   constructor(root) {
     this.recipe = null;
     this.preset = "";

@@ -1,5 +1,9 @@
 // The draft of one round while it is edited: steps by their recorded numbers, and the edits that lead to them.
 
+/** @typedef {import("../types").PlannedStep} PlannedStep */
+/** @typedef {PlannedStep & { removed: boolean, again: boolean, isNew: boolean }} DraftStep */
+/** @typedef {{ edit: import("../types").EditDocument["edit"], step?: number, answer?: any } & Partial<PlannedStep>} Edit */
+
 export class Draft {
   /**
    * `round` as the studio tells it; `fresh` is the first number that no step has.
@@ -17,6 +21,10 @@ export class Draft {
     this.answer = asText(round.answer);
   }
 
+  /**
+   * @param {string} worker
+   * @param {Record<string, any>} parameters
+   */
   add(worker, parameters) {
     const id = this.fresh++;
     const names = Object.keys(parameters.properties || {});
@@ -28,7 +36,10 @@ export class Draft {
     return id;
   }
 
-  /** Take a step away; those that may see it, and do not quote it, see it no more. */
+  /**
+   * Take a step away; those that may see it, and do not quote it, see it no more.
+   * @param {number} id
+   */
   remove(id) {
     const step = this.steps.get(id);
     if (step.isNew) this.steps.delete(id);
@@ -38,24 +49,32 @@ export class Draft {
     }
   }
 
-  /** A step as it was recorded. */
+  /**
+   * A step as it was recorded.
+   * @param {number} id
+   */
   restore(id) {
     this.steps.set(id, { ...copyStep(this.origin.get(id)), removed: false, again: false, isNew: false });
   }
 
+  /** @param {number} id */
   isChanged(id) {
     const step = this.steps.get(id);
     const old = this.origin.get(id);
     return Boolean(old) && !step.removed && JSON.stringify(normalize(step)) !== JSON.stringify(normalize(old));
   }
 
-  /** The steps that `id` could see. */
+  /**
+   * The steps that `id` could see.
+   * @param {number} id
+   */
   candidates(id) {
     const here = [...this.steps.values()].filter((step) => step.id !== id && !step.removed);
     return [...this.earlier, ...here];
   }
 
   edits() {
+    /** @type {Edit[]} */
     const made = [];
     for (const step of this.steps.values()) {
       if (step.removed) made.push({ edit: "remove", step: step.id });
@@ -79,18 +98,25 @@ function copyStep(step) {
   return { ...step, arguments: { ...step.arguments }, access: [...step.access] };
 }
 
+/** @param {PlannedStep} step */
 function normalize({ worker, arguments: given, access }) {
   return { worker, arguments: given, access: [...access].sort((a, b) => a - b) };
 }
 
+/**
+ * @param {unknown} value
+ * @param {number} id
+ */
 function quotes(value, id) {
   return [...JSON.stringify(value).matchAll(/\$(\$|[1-9][0-9]*)/g)].some((match) => match[1] === String(id));
 }
 
+/** @param {unknown} value */
 export function asText(value) {
   return value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
 }
 
+/** @param {string} text */
 export function asValue(text) {
   try {
     return JSON.parse(text);

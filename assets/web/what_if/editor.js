@@ -11,6 +11,11 @@ import { ACTIONS } from "../lib/icons.js";
 import { Draft } from "./draft.js";
 import { StepForm } from "./step_form.js";
 
+/** @typedef {import("./draft.js").DraftStep} DraftStep */
+/** @typedef {"planned" | "kept" | "rerun" | "changed" | "new" | "removed"} Fate */
+/** @typedef {Map<number, Fate>} Fates */
+/** @typedef {import("../lib/reply.js").Problem} Problem */
+
 const PAUSE_MS = 250;
 
 /** A recorded round.
@@ -39,27 +44,36 @@ export const WAITING_PLAN = {
 
 /**
  * @typedef {{path: string, title: string, label: string, about: string, answerAbout: string, pending: boolean,
- *   body: (draft: any, edits: any) => object}} RoundKind
+ *   body: (draft: Draft, edits: import("./draft.js").Edit[]) => object}} RoundKind
  */
 
 export class Editor {
-  /** `started(id)` hears of a run that begins, `fates(map)` of what becomes of each step, `closed()` of the end. */
+  /**
+   * `started(id)` hears of a run that begins, `fates(map)` of what becomes of each step, `closed()` of the end.
+   * @param {{ started: (id: string) => void, fates: (fates: Fates) => void, closed: () => void, kind?: RoundKind }} on
+   */
   constructor({ started, fates, closed, kind = WHAT_IF }) {
     this.on = { started, fates, closed };
     this.kind = kind;
     this.root = el("aside.run-inspector.what-if", { "aria-label": kind.label });
     this.root.hidden = true;
+    /** @type {string | null} */
     this.episode = null;
     this.root.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.run();
     });
   }
 
+  /**
+   * @param {string} episode
+   * @param {number | null} step
+   */
   async open(episode, step = null) {
     if (this.episode === episode) return this.show(step, true);
     this.episode = episode;
     this.root.hidden = false;
     this.root.replaceChildren(el("p.run-inspector-about", {}, "Loading …"));
+    /** @type {Partial<import("../types").WhatIfEditor>} */
     const run = await exchange(this.address());
     if (this.episode !== episode) return;
     if (!run.rounds) return this.cannot(run.problems.map(([, what]) => what).join("; "));
@@ -85,12 +99,17 @@ export class Editor {
     this.on.closed();
   }
 
+  /** @param {string} reason */
   cannot(reason) {
     const box = el("div.run-inspector-problem", {}, el("p", {}, `This ${this.kind.pending ? "plan" : "run"} cannot be edited: ${reason}`));
     this.root.replaceChildren(this.head(), box);
   }
 
-  /** Edit this round; what was typed in another one waits there. */
+  /**
+   * Edit this round; what was typed in another one waits there.
+   * @param {number} number
+   * @param {number | null} step
+   */
   edit(number, step = null) {
     const round = this.episodeRun.rounds.find((candidate) => candidate.round === number);
     if (!round) return this.cannot("nothing was planned in it.");
@@ -101,6 +120,7 @@ export class Editor {
     this.check();
   }
 
+  /** @param {number | null} open */
   draw(open = null) {
     this.forms = new Map();
     const list = el("div.what-if-steps");
@@ -142,6 +162,7 @@ export class Editor {
     return box;
   }
 
+  /** @param {DraftStep} step */
   form(step) {
     const form = new StepForm(step, this, {
       changed: () => this.onChange(),
@@ -158,7 +179,10 @@ export class Editor {
     return form;
   }
 
-  /** The set of steps is another one: access lists offer others. */
+  /**
+   * The set of steps is another one: access lists offer others.
+   * @param {number | null} focus
+   */
   redraw(focus = null) {
     const open = new Set([...this.forms].filter(([, form]) => form.root.open).map(([id]) => id));
     this.draw();
@@ -180,7 +204,11 @@ export class Editor {
     this.show(id, true);
   }
 
-  /** Bring a step into view; in another round only where nothing was typed yet. */
+  /**
+   * Bring a step into view; in another round only where nothing was typed yet.
+   * @param {number} step
+   * @param {boolean} focus
+   */
   show(step, focus = false) {
     if (!this.draft || !step) return;
     if (!this.draft.steps.has(step)) {
@@ -201,7 +229,10 @@ export class Editor {
     this.go.disabled = !this.canRun(this.draft.edits());
   }
 
-  /** A recorded round runs again only where something was changed; a plan that waits may also run as it is. */
+  /**
+   * A recorded round runs again only where something was changed; a plan that waits may also run as it is.
+   * @param {import("./draft.js").Edit[]} edits
+   */
   canRun(edits) {
     return this.kind.pending || edits.length > 0;
   }
@@ -216,9 +247,14 @@ export class Editor {
     this.tell(reply, edits.length > 0);
   }
 
+  /**
+   * @param {import("../types").StepFates} reply
+   * @param {boolean} edited
+   */
   tell(reply, edited) {
     this.complain(reply.problems);
     const rerun = new Set(reply.rerun || []);
+    /** @type {Fates} */
     const fates = new Map();
     for (const step of this.draft.steps.values()) fates.set(step.id, this.fate(step, rerun));
     for (const [id, form] of this.forms) form.tellFate(fates.get(id));
@@ -232,6 +268,11 @@ export class Editor {
     else this.note.textContent = this.kind.pending ? `${rerun.size} ${rerun.size === 1 ? "step" : "steps"} will run.` : sentence(reply);
   }
 
+  /**
+   * @param {DraftStep} step
+   * @param {Set<number>} rerun
+   * @returns {Fate}
+   */
   fate(step, rerun) {
     if (step.removed) return "removed";
     if (step.isNew) return "new";
@@ -240,7 +281,10 @@ export class Editor {
     return rerun.has(step.id) ? "rerun" : "kept";
   }
 
-  /** Problems at their steps; a closed step with one opens. */
+  /**
+   * Problems at their steps; a closed step with one opens.
+   * @param {Problem[]} problems
+   */
   complain(problems) {
     for (const form of this.forms.values()) form.say("");
     this.answerField.say("");
@@ -287,7 +331,12 @@ function sentence({ rerun, kept, dropped }) {
   return `${calls}, keeps ${kept.length} ${kept.length === 1 ? "output" : "outputs"}.${later}`;
 }
 
-/** Get a document or send edits; what goes wrong on the way is a problem like any other. */
+/**
+ * Get a document or send edits; what goes wrong on the way is a problem like any other.
+ * @param {string} path
+ * @param {object | null} body
+ * @returns {Promise<any>}
+ */
 async function exchange(path, body = null) {
   try {
     return await (body ? post(path, body) : getDocument(path));

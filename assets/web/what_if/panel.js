@@ -1,5 +1,5 @@
 // What-if beside a run: the way into the editor, the marks on the graph while somebody edits, and, on a what-if,
-// what was changed and what came of it. The editor itself is what_if_editor.js.
+// what was changed and what came of it. The editor itself is editor.js.
 
 import { getDocument } from "../lib/api.js";
 import { count, dollars, el, icon, seconds } from "../lib/dom.js";
@@ -8,18 +8,30 @@ import { describeSteps, isOver } from "../lib/outcome.js";
 import { needs } from "../lib/rights.js";
 import { Editor } from "./editor.js";
 
+/** @typedef {import("../run/run_view.js").RunView} RunView */
+/** @typedef {import("./editor.js").Fates} Fates */
+
+/** @type {Record<string, string>} */
 const DIFFERENCES = {
   same: "the same", worker: "with another worker", arguments: "with other arguments", access: "with other access", moved: "moved",
   added: "added", removed: "removed",
 };
 const DID = { change: "Changed", add: "Added", remove: "Removed", again: "Called again", answer: "Changed" };
 
-/** Give a run view its what-ifs. `onStarted(id)` hears of one that begins. */
+/**
+ * Give a run view its what-ifs. `onStarted(id)` hears of one that begins.
+ * @param {RunView} view
+ * @param {(id: string) => void} onStarted
+ */
 export function attach(view, onStarted = (_id) => {}) {
   new WhatIfView(view, onStarted);
 }
 
 class WhatIfView {
+  /**
+   * @param {RunView} view
+   * @param {(id: string) => void} onStarted
+   */
   constructor(view, onStarted) {
     this.view = view;
     this.key = "";
@@ -52,7 +64,10 @@ class WhatIfView {
     return needs(node, "POST /api/episodes/{episode_id}/what-if");
   }
 
-  /** Below the head of a step in the inspector. */
+  /**
+   * Below the head of a step in the inspector.
+   * @param {import("../types").StepDetail} detail
+   */
   stepButton(detail) {
     if (!isOver(this.view.state?.episode)) return null;
     const row = el("div.what-if-step-line");
@@ -70,6 +85,7 @@ class WhatIfView {
     return this.view.summary.root.querySelector(".what-if-open");
   }
 
+  /** @param {number | null} step */
   async edit(step) {
     this.view.inspector.root.hidden = true;
     await this.editor.open(this.view.episode, step);
@@ -95,7 +111,10 @@ class WhatIfView {
     else this.load(episode, key);
   }
 
-  /** Cards say what would become of them: kept, called again, changed, removed. */
+  /**
+   * Cards say what would become of them: kept, called again, changed, removed.
+   * @param {Fates} fates
+   */
   markGraph(fates) {
     this.fates = fates;
     for (const cards of [this.view.graph.cards, this.view.graph.items]) {
@@ -106,6 +125,10 @@ class WhatIfView {
     }
   }
 
+  /**
+   * @param {string} episode
+   * @param {string} key
+   */
   async load(episode, key) {
     try {
       const reply = await getDocument(`/api/episodes/${encodeURIComponent(episode)}/variations`);
@@ -200,10 +223,19 @@ function others({ origin, variations }) {
   return row;
 }
 
+/**
+ * @param {string} episode
+ * @param {string} text
+ * @param {number | null} step
+ */
 function link(episode, text, step = null) {
   return el("a.podium-link", { href: `/?episode=${encodeURIComponent(episode)}${step ? `&step=${step}` : ""}` }, text);
 }
 
+/**
+ * @param {number} number
+ * @param {string} word
+ */
 function plural(number, word) {
   return `${number} ${word}${number === 1 ? "" : "s"}`;
 }

@@ -6,9 +6,15 @@ import { labelField } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
 import { asText, asValue } from "./draft.js";
 
+/** @type {Record<import("./editor.js").Fate, string>} */
 const FATES = { planned: "planned", kept: "kept", rerun: "called again", changed: "changed", new: "new", removed: "removed" };
 
 export class StepForm {
+  /**
+   * @param {import("./draft.js").DraftStep} step
+   * @param {import("./editor.js").Editor} editor
+   * @param {{ changed: () => void, removed: () => void, restored: () => void }} on
+   */
   constructor(step, editor, { changed, removed, restored }) {
     this.step = step;
     this.editor = editor;
@@ -46,7 +52,10 @@ export class StepForm {
     return labelField("Worker", choice, worker?.description || "").node;
   }
 
-  /** Another worker: its one text argument takes over the old one's, whatever they are called. */
+  /**
+   * Another worker: its one text argument takes over the old one's, whatever they are called.
+   * @param {string} name
+   */
   call(name) {
     const before = this.editor.workers.get(this.step.worker);
     const now = this.editor.workers.get(name);
@@ -71,6 +80,11 @@ export class StepForm {
     return [...names].map((name) => this.argumentField(name, properties[name] || {}, schema?.required?.includes(name)));
   }
 
+  /**
+   * @param {string} name
+   * @param {Record<string, any>} rule
+   * @param {boolean} required
+   */
   argumentField(name, rule, required) {
     const given = this.step.arguments[name];
     const area = el("textarea", { rows: "2", spellcheck: "false" });
@@ -127,6 +141,7 @@ export class StepForm {
     (this.body.querySelector("textarea, select, button") || this.summary).focus({ preventScroll: true });
   }
 
+  /** @param {import("./editor.js").Fate} fate */
   tellFate(fate) {
     this.root.dataset.fate = fate;
     this.badge.textContent = FATES[fate];
@@ -135,6 +150,7 @@ export class StepForm {
     if (undo) undo.hidden = fate !== "changed";
   }
 
+  /** @param {string} text */
   say(text) {
     this.problem.textContent = text;
     this.root.classList.toggle("what-if-wrong", Boolean(text));
@@ -142,7 +158,11 @@ export class StepForm {
   }
 }
 
-/** Text stays text; what was recorded as something else is read as JSON again. */
+/**
+ * Text stays text; what was recorded as something else is read as JSON again.
+ * @param {string} text
+ * @param {unknown} given
+ */
 function asTyped(text, given) {
   return given === undefined || given === null || typeof given === "string" ? text : asValue(text);
 }

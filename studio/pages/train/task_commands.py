@@ -17,7 +17,9 @@ from studio.access.recipe_rights import check_task_source
 from studio.frame.commands import Fields, PageCommands, PageReply, command, table, text, words
 from studio.pages.train.task_documents import (
     PlanOutcome,
+    TasksPreview,
     VerifierDocument,
+    VerifierExample,
     build_book_document,
     build_row,
     build_source_document,
@@ -72,23 +74,23 @@ class TaskCommands(PageCommands):
         """What pasted or uploaded text holds; nothing is kept."""
         pool, lines = self._pool(fields), read_tasks(_long_text(fields), "this", "own")
         tasks = [row for row in lines if row.task is not None]
-        preview = {
-            "counts": count_splits(tasks),
-            "total": len(tasks),
-            "rows": [build_row(row).to_json() for row in tasks[:PREVIEW]],
-            "problems": [problem.to_json() for problem in list_problems(lines)],
-            "examples": [
-                {
-                    "verifier": kind,
-                    "about": KINDS.get(kind, ""),
-                    "query": task.query,
-                    "answers": list_example_answers(task.verifier),
-                }
+        preview = TasksPreview(
+            counts=count_splits(tasks),
+            total=len(tasks),
+            rows=[build_row(row) for row in tasks[:PREVIEW]],
+            problems=list_problems(lines),
+            examples=[
+                VerifierExample(
+                    verifier=kind,
+                    about=KINDS.get(kind, ""),
+                    query=task.query,
+                    answers=list_example_answers(task.verifier),
+                )
                 for kind, task in _first_of_each_kind([row.task for row in tasks if row.task])
             ],
-            "lacking": sorted({name for row in tasks if row.task for name in row.task.list_missing_workers(pool)}),
-        }
-        return PageReply(fields={"preview": preview})
+            lacking=sorted({name for row in tasks if row.task for name in row.task.list_missing_workers(pool)}),
+        )
+        return PageReply(fields={"preview": preview.to_json()})
 
     @command("editor", "add_tasks")
     def _add(self, fields: Fields) -> PageReply:

@@ -89,6 +89,26 @@ class VerifierDocument(PageDocument):
     reason: str
 
 
+class VerifierExample(PageDocument):
+    """How tasks of one kind are graded: answers by example, for the first of them."""
+
+    verifier: str
+    about: str
+    query: str
+    answers: list[tuple[str, bool]]
+
+
+class TasksPreview(PageDocument):
+    """What pasted or uploaded text holds: `rows` are some of the `total`, `lacking` workers that the pool has not."""
+
+    counts: dict[str, int]
+    total: int
+    rows: list[TaskRow]
+    problems: list[LineProblem]
+    examples: list[VerifierExample]
+    lacking: list[str]
+
+
 class PlanOutcome(PageDocument):
     """What a written plan answers, what failed in it, and whether the answer is right."""
 
