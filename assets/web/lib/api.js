@@ -1,5 +1,7 @@
 // The only module that talks to the studio: documents, commands and event streams.
 
+/** @typedef {{ action: string, [field: string]: any }} Command of a page */
+
 /** The studio could not be reached (`status` 0), or it refused; the message is a sentence for people. */
 class ApiError extends Error {
   /**
@@ -59,7 +61,7 @@ export async function post(address, body) {
 /**
  * Send a command of a page: `{action, ...fields}`. Never throws: a studio that does not answer is a reply with a problem.
  * @param {string} page
- * @param {{ action: string, [field: string]: any }} command
+ * @param {Command} command
  */
 export async function sendCommand(page, { action, ...fields }) {
   try {

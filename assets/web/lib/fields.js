@@ -9,6 +9,9 @@ import { labelField } from "./form.js";
 import { ACTIONS } from "./icons.js";
 import { needs } from "./rights.js";
 
+/** @typedef {{ send: (request: import("./api.js").Command) => Promise<any> }} Sender */
+/** @typedef {import("./form.js").ReadableField & { input: HTMLInputElement }} InputField */
+
 const REFERENCE = /^(env|keyring):[A-Za-z_][A-Za-z0-9_.-]{0,127}$/;
 const VARIABLE = /^[A-Z_][A-Z0-9_]{2,}$/;
 const DOCUMENTS = [".txt", ".md", ".pdf", ".csv", ".jsonl"]; // these two as in studio/frame/uploads.py
@@ -19,7 +22,7 @@ const MOVE_IT =
 /**
  * A reference to a secret. The key itself is never asked for here; one that is pasted leaves the field at once, and one
  * button moves it to the keyring.
- * @param {any} page
+ * @param {Sender} page
  * @param {{ label: string, about?: string, value?: string, optional?: boolean, placeholder?: string, choices?: string[] }} field
  */
 export function keyField(page, { label, about = "", value = "", optional = true }) {
@@ -129,7 +132,7 @@ function storeInKeyring(reference, done) {
 
 /**
  * A model's name, with what the endpoint lists once it has been asked. `endpoint` gives {base_url, api_key}.
- * @param {any} page
+ * @param {Sender} page
  * @param {{ label: string, about?: string, value?: string, optional?: boolean, placeholder?: string, choices?: string[] }} field
  * @param {() => { base_url: string, api_key: string }} endpoint
  * @param {boolean} atOnce

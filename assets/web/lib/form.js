@@ -42,7 +42,7 @@ export class Form {
 
   /**
    * Show [[name, message], ...] at their fields; returns what belongs to no field.
-   * @param {[string, string][]} problems
+   * @param {import("./reply.js").Problem[]} problems
    */
   show(problems) {
     for (const field of this.fields.values()) field.say("");

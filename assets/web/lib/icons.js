@@ -1,7 +1,8 @@
 // The icons of roles, states and actions: one path each, drawn on a 24 px grid with a round 2 px line.
 // The icon of a worker's kind comes from the server.
 
-/** light -> [word, path]: each is told apart by its shape alone */
+/** light -> [word, path]: each is told apart by its shape alone
+ * @type {Record<string, string[]>} */
 export const LIGHTS = {
   ok: ["No known fault", "M12 4a8 8 0 1 0 .01 0 M8.500 12l2.500 2.500 4.500-5"],
   degraded: ["Degraded", "M12 4l9 16H3z M12 10v4 M12 17v.01"],
@@ -10,7 +11,8 @@ export const LIGHTS = {
   off: ["Disabled", "M12 4a8 8 0 1 0 .01 0 M6.500 6.500l11 11"],
 };
 
-/** what a template needs -> path */
+/** what a template needs -> path
+ * @type {Record<string, string>} */
 export const NEEDS = {
   nothing: "M5 12.500l5 5L19.500 7",
   "a key": "M8 11a4 4 0 1 0 .01 0 M11 13l9-9 M16 8l3 3",
@@ -28,7 +30,8 @@ const ROLES = {
   recursion: "M20 12a8 8 0 1 1-2.6-5.9 M20 3v5h-5",
 };
 
-/** status -> [word, path] */
+/** status -> [word, path]
+ * @type {Record<string, string[]>} */
 export const STATUSES = {
   PENDING: ["Waiting", "M12 4a8 8 0 1 0 .01 0 M12 8v4l3 2"],
   RUNNING: ["Running", "M12 4a8 8 0 0 1 8 8"],

@@ -7,10 +7,14 @@ import { labelField } from "../lib/form.js";
 import { kindIcon } from "../lib/icons.js";
 import { needs } from "../lib/rights.js";
 
+/** @typedef {import("./page.js").PoolPage} PoolPage */
+
 const LEAD = "A checkpoint that was trained on the bare query knows the workers of one pool by heart. On this pool each of them stands for a worker that does the same, found by their descriptions.";
 const AUTOMATIC = "auto:"; // no worker's name holds a colon
+/** @type {Record<string, string>} */
 const HOW = { name: "same name", meaning: "by meaning", words: "by words", person: "your choice" };
 
+/** @param {PoolPage} page */
 export async function openBinding(page) {
   const binding = new Binding(page);
   binding.open();
@@ -18,6 +22,7 @@ export async function openBinding(page) {
 }
 
 class Binding {
+  /** @param {PoolPage} page */
   constructor(page) {
     this.page = page;
     /** @type {import("../types").BindingDocument|null} */
@@ -39,7 +44,10 @@ class Binding {
     );
   }
 
-  /** What was chosen belongs to the version that is shown. */
+  /**
+   * What was chosen belongs to the version that is shown.
+   * @param {import("../lib/api.js").Command} request
+   */
   async send(request) {
     this.rows.setAttribute("aria-busy", "true");
     const { version } = this.page.state.pool;
@@ -80,6 +88,10 @@ class Binding {
     return el("li.pool-binding-row", { "data-role": row.role, "data-state": state, "data-learnt": row.learnt }, old, here, likeness(row));
   }
 
+  /**
+   * @param {string} learnt
+   * @param {string} worker
+   */
   choose(learnt, worker) {
     if (worker === AUTOMATIC) return this.send({ action: "reset_binding", learnt });
     return this.send({ action: "bind", learnt, worker });
@@ -96,6 +108,7 @@ function explainBinding(row) {
   return names ? `${row.worker_description} Here ${names}.` : row.worker_description;
 }
 
+/** @param {string} text */
 function sentence(text) {
   return `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 }

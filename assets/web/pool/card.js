@@ -8,11 +8,13 @@ import { openEvidence } from "./evidence.js";
 import { openRemove, openTry, openWorker } from "./worker_dialogs.js";
 import { testOnCard, testResult } from "./worker_test.js";
 
+/** @typedef {import("./page.js").PoolPage} PoolPage */
+
 const PLACES = { here: "local", machine: "server on this machine", remote: "remote" };
 const REFRESHABLE = ["mcp", "function"];
 
 /**
- * @param {any} page
+ * @param {PoolPage} page
  * @param {import("../types").WorkerCard} worker
  */
 export function workerCard(page, worker) {
@@ -58,6 +60,7 @@ function lightWords(report) {
  */
 function marks(worker) {
   const list = el("ul.pool-marks");
+  /** @type {(text: string, kind?: string, title?: string) => void} */
   const add =
     (text, kind = "", title = "") => list.append(el("li", { class: kind && `pool-mark-${kind}`, ...(title ? { title } : {}) }, text));
   if (worker.permissions) add("sandboxed", "safe", `It runs in the sandbox: ${worker.permissions}.`);
@@ -103,7 +106,7 @@ function figures(worker) {
 }
 
 /**
- * @param {any} page
+ * @param {PoolPage} page
  * @param {import("../types").WorkerCard} worker
  */
 function toggle(page, worker) {
@@ -122,11 +125,12 @@ function toggle(page, worker) {
 }
 
 /**
- * @param {any} page
+ * @param {PoolPage} page
  * @param {import("../types").WorkerCard} worker
  */
 function actions(page, worker) {
   const row = el("div.page-actions");
+  /** @type {(command: string, label: string, path: string, work: (event: any) => void, brief?: boolean, about?: string) => void} */
   const add = (command, label, path, work, brief = false, about = "") => {
     const node = needs(button("", work, "page-action"), command);
     node.append(icon(path), brief ? "" : label);
@@ -135,7 +139,6 @@ function actions(page, worker) {
     node.dataset.key = `${label}-${worker.name}`;
     node.setAttribute("aria-label", `${label} ${worker.name}`);
     row.append(node);
-    return node;
   };
   if (!page.isOld()) add("pool/test_worker", "Test", ACTIONS.pulse, (event) => testOnCard(page, worker.name, event.currentTarget), false, "Call it once with its sample; without one, look whether it is there");
   add("pool/try_worker", "Try it", ACTIONS.play, () => openTry(page, worker), false, "Call it with arguments of your own");

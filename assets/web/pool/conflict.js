@@ -15,6 +15,7 @@ export async function askConflict(conflict) {
   const table = el("table.pool-version-table", {}, el("thead", {}, head), el("tbody", {}, ...rows));
   const frame = el("div.pool-conflict-frame", { tabindex: "0", role: "region", "aria-label": "Both edits" }, table);
   const lead = el("p.page-lead", {}, "Somebody else has saved another change of the same. Yours is not saved yet.");
+  /** @type {import("./consent.js").Foot} */
   const foot = (choose) => [button("Keep theirs", () => choose(false)), button("Save mine instead", () => choose(true), "page-danger")];
   const mine = await openConsent("Changed meanwhile", [lead, frame], foot);
   if (!mine) return null;

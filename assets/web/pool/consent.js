@@ -4,19 +4,30 @@ import { el } from "../lib/dom.js";
 import { button } from "../lib/controls.js";
 import { needs } from "../lib/rights.js";
 
-/** Ask about what one worker wants. Resolves to true when the person agrees. */
+/** @typedef {(choose: (choice: boolean) => void) => HTMLElement[]} Foot */
+
+/**
+ * Ask about what one worker wants. Resolves to true when the person agrees.
+ * @param {string} name
+ * @param {string[]} wants
+ */
 export function askConsent(name, wants) {
+  /** @type {Foot} */
   const foot = (choose) => [button("Cancel", () => choose(false)), button("I have read this: go on", () => choose(true), "page-primary")];
   return openConsent(`${name} wants`, [wantList(wants)], foot);
 }
 
-/** Ask about every worker of an imported pool that wants something. Resolves to {name: wants} of the ticked ones. */
+/**
+ * Ask about every worker of an imported pool that wants something. Resolves to {name: wants} of the ticked ones.
+ * @param {Record<string, string[]>} wants
+ */
 export async function askAboutPool(wants) {
   const boxes = Object.entries(wants).map(([name, sentences]) => {
     const box = el("input", { type: "checkbox", name });
     return { name, box, node: el("div.pool-consent-worker", {}, el("label", {}, box, el("b", {}, name)), wantList(sentences)) };
   });
   const lead = el("p.page-lead", {}, "These workers are off. Switch on those whose wants you have read and agree with; the others stay off.");
+  /** @type {Foot} */
   const foot = (choose) => [
     button("Leave all off", () => choose(false)),
     needs(button("Switch on the ticked", () => choose(true), "page-primary"), "pool/switch_on"),
@@ -26,16 +37,24 @@ export async function askAboutPool(wants) {
   return Object.fromEntries(ticked.map((row) => [row.name, wants[row.name]]));
 }
 
+/** @param {string[]} wants */
 function wantList(wants) {
   return el("ul.pool-consent-wants", {}, ...wants.map((want) => el("li", {}, want)));
 }
 
-/** A dialog above everything, drawers too. Resolves to the choice; Escape is a no. */
+/**
+ * A dialog above everything, drawers too. Resolves to the choice; Escape is a no.
+ * @param {string} title
+ * @param {HTMLElement[]} parts
+ * @param {Foot} foot
+ * @returns {Promise<boolean>}
+ */
 export function openConsent(title, parts, foot) {
   return new Promise((resolve) => {
     let choice = false;
     const heading = el("h2", { id: "pool-consent-title" }, title);
     const dialog = el("dialog.pool-consent", { "aria-labelledby": "pool-consent-title" });
+    /** @param {boolean} chosen */
     const choose = (chosen) => {
       choice = chosen;
       dialog.close();

@@ -5,6 +5,7 @@
 /** @typedef {import("../types").ValueDocument} ValueDocument */
 /** @typedef {import("../types").FigureChange} FigureChange */
 /** @typedef {import("../types").DescriptionProposal} DescriptionProposal */
+/** @typedef {import("./page.js").PoolPage} PoolPage */
 
 import { plain } from "../lib/reply.js";
 import { busy, button, select } from "../lib/controls.js";
@@ -14,6 +15,7 @@ import { needs } from "../lib/rights.js";
 
 const LEAD = "The same tasks are done with this worker and without it. Nothing of it is added to the traces.";
 const SECONDS = [["30", "Half a minute"], ["60", "A minute"], ["180", "Three minutes"], ["600", "Ten minutes"]];
+/** @type {Record<string, [string, (value: number) => string]>} */
 const FIGURES = {
   score: ["Right answers", (value) => `${Math.round(value * 100)} %`],
   seconds: ["Seconds a task", (value) => value.toFixed(2)],
@@ -21,13 +23,20 @@ const FIGURES = {
   tokens: ["Tokens a task", (value) => String(Math.round(value))],
 };
 
+/**
+ * @param {PoolPage} page
+ * @param {string} name
+ */
 export async function openEvidence(page, name) {
   const reply = await page.act({ action: "evidence", name });
   if (reply.ok) new Evidence(page, reply.evidence).open();
 }
 
 class Evidence {
-  /** @param {EvidenceDocument} evidence */
+  /**
+   * @param {PoolPage} page
+   * @param {EvidenceDocument} evidence
+   */
   constructor(page, evidence) {
     this.page = page;
     this.evidence = evidence;
@@ -68,6 +77,7 @@ class Evidence {
     return [...this.allowed.querySelectorAll("input:checked")].map((box) => /** @type {HTMLInputElement} */ (box).value);
   }
 
+  /** @param {import("../lib/api.js").Command} request */
   async send(request) {
     const reply = await this.page.command({ name: this.evidence.worker, allowed: this.readAllowed(), ...request });
     this.problem.textContent = reply.ok ? "" : plain(reply.problems);
@@ -128,6 +138,7 @@ function drawValue(value) {
 /** @param {FigureChange} change */
 function drawChange(change) {
   const [label, write] = FIGURES[change.name];
+  /** @param {number} value */
   const signed = (value) => {
     const size = write(Math.abs(value));
     return Number.parseFloat(size) ? `${value > 0 ? "+" : "−"}${size}` : size;

@@ -12,6 +12,14 @@ import { openFunction, openMcp, openOpenApi, openPoolFile, openSpace } from "./i
 import { openWorker } from "./worker_dialogs.js";
 import { testResult, testWorker } from "./worker_test.js";
 
+/** @typedef {import("./page.js").PoolPage} PoolPage */
+/** @typedef {import("../types").TemplateCard} TemplateCard */
+/** @typedef {import("../types").TemplateField} TemplateField */
+/** @typedef {import("../lib/fields.js").InputField} InputField */
+/** @typedef {import("../lib/reply.js").Problem} Problem */
+/** @typedef {() => { base_url: string, api_key: string }} Endpoint */
+/** @typedef {{ server: string, base_url: string, models: string[] }} FoundServer */
+
 /** @type {[string, string, string][]} */
 const GROUPS = [
   ["models", "Models", "Language models behind an API, on a server of your own, or on this machine."],
@@ -19,9 +27,11 @@ const GROUPS = [
   ["tools", "Tools", "Code that does one thing exactly."],
   ["imports", "Imports", "Workers that something else already describes."],
 ];
+/** @type {Record<string, (page: PoolPage, back: () => void) => void>} */
 const IMPORTS = { mcp: openMcp, openapi: openOpenApi, function: openFunction, space: openSpace, pool_file: openPoolFile };
 
 export class Gallery {
+  /** @param {PoolPage} page */
   constructor(page) {
     this.page = page;
     this.group = "all";
@@ -31,6 +41,7 @@ export class Gallery {
   async open() {
     const reply = await this.page.act({ action: "gallery" });
     if (!reply.ok) return;
+    /** @type {TemplateCard[]} */
     this.templates = reply.templates;
     this.root = el("div.pool-gallery");
     this.search = el("input.page-search", { type: "search", placeholder: "Search templates", "aria-label": "Search templates" });
@@ -47,12 +58,19 @@ export class Gallery {
     this.lookAround();
   }
 
-  /** Bring it (back) into the drawer, with the focus on `node`. */
+  /**
+   * Bring it (back) into the drawer, with the focus on `node`.
+   * @param {HTMLElement | null} node
+   */
   show(node = null) {
     this.page.drawer.open("Add a worker", [this.root], { wide: true, focus: node || this.search });
     node?.scrollIntoView({ block: "nearest" });
   }
 
+  /**
+   * @param {string} group
+   * @param {string} label
+   */
   chip(group, label) {
     const chip = button(label, () => {
       this.group = group;
@@ -63,6 +81,11 @@ export class Gallery {
     return chip;
   }
 
+  /**
+   * @param {string} group
+   * @param {string} title
+   * @param {string} about
+   */
   section(group, title, about) {
     const head = el("div.pool-gallery-section-head", {}, el("h3", {}, title), el("p", {}, about));
     return el("section.pool-gallery-section", { "data-group": group, "aria-label": title }, head, el("div.pool-gallery-grid"));
@@ -114,6 +137,7 @@ export class Gallery {
     const head = el("div.pool-gallery-head", {}, badge, text);
     const wants = el("span.pool-gallery-needs", { "data-wants": template.needs }, icon(NEEDS[template.needs]), `Needs ${template.needs}`);
     const done = el("div.pool-gallery-done", { "aria-live": "polite" });
+    /** @param {{ currentTarget: HTMLButtonElement }} event */
     const open = (event) => this.click(template, done, event.currentTarget);
     const add = needs(button(template.preset ? "Add" : "Open", open, "pool-gallery-add"), "pool/add_template");
     add.setAttribute("aria-label", `${add.textContent} ${template.title}`);
@@ -139,7 +163,12 @@ export class Gallery {
     openWorker(this.page, preset, null, () => this.show());
   }
 
-  /** What a click on a card does. */
+  /**
+   * What a click on a card does.
+   * @param {TemplateCard} template
+   * @param {HTMLElement} done
+   * @param {HTMLButtonElement} node
+   */
   async click(template, done, node) {
     if (!template.preset) return IMPORTS[template.id](this.page, () => this.show(node));
     const request = { action: "add_template", template: template.id, model_of: this.runsOn.value };
@@ -149,9 +178,16 @@ export class Gallery {
     return this.tell(done, reply.added);
   }
 
-  /** The small dialog: only the fields that a click alone cannot know. */
+  /**
+   * The small dialog: only the fields that a click alone cannot know.
+   * @param {TemplateCard} template
+   * @param {HTMLElement} done
+   * @param {Problem[]} problems
+   */
   ask(template, done, problems) {
+    /** @type {Map<string, InputField>} */
     const fields = new Map();
+    /** @param {string} name */
     const value = (name) => fields.get(name)?.input.value.trim() ?? String(template.preset.config[name] ?? "");
     const endpoint = () => ({ base_url: value("base_url"), api_key: value("api_key") });
     for (const need of template.fields) fields.set(need.field, makeField(this.page, need, endpoint, template.needs === "a running server"));
@@ -161,6 +197,7 @@ export class Gallery {
     form.append(general, this.page.drawer.foot(button("Back", () => this.show()), add));
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
+      /** @type {Record<string, string>} */
       const values = {};
       let wrong = false;
       for (const [name, field] of fields) {
@@ -174,7 +211,7 @@ export class Gallery {
       const request = { action: "add_template", template: template.id, values };
       const reply = await busy(add, "Adding …", () => this.page.command(request));
       if (reply.ok) return this.show(this.tell(done, reply.added));
-      const rest = reply.problems.filter(([where, what]) => !(fields.get(where)?.say(what), fields.has(where)));
+      const rest = reply.problems.filter((/** @type {Problem} */ [where, what]) => !(fields.get(where)?.say(what), fields.has(where)));
       general.textContent = plain(rest);
       return null;
     });
@@ -185,7 +222,11 @@ export class Gallery {
     this.page.drawer.open(`Add: ${template.title}`, [...notes, form], { back: () => this.show(), focus: first });
   }
 
-  /** On the card: what was added, and the second click that tests it. Returns that button. */
+  /**
+   * On the card: what was added, and the second click that tests it. Returns that button.
+   * @param {HTMLElement} done
+   * @param {string} name
+   */
   tell(done, name) {
     const test = needs(button("Test", async (event) => {
       const result = await busy(event.currentTarget, "Testing …", () => testWorker(this.page, name));
@@ -208,6 +249,7 @@ export class Gallery {
     const about = head.querySelector("p");
     about.textContent = "Looking for Ollama, vLLM, LM Studio and llama.cpp …";
     const reply = await this.page.send({ action: "discover" });
+    /** @type {FoundServer[]} */
     const servers = reply.found || [];
     about.textContent = servers.length
       ? "Ready to add: no key, no form."
@@ -216,6 +258,7 @@ export class Gallery {
     this.filter();
   }
 
+  /** @param {FoundServer} server */
   serverCard(server) {
     const card = el("article.pool-gallery-card.pool-gallery-server", { "data-server": server.base_url, "data-role": "agent" });
     card.dataset.words = `${server.server} ${server.base_url} ${server.models.join(" ")}`.toLowerCase();
@@ -239,6 +282,13 @@ export class Gallery {
   }
 }
 
+/**
+ * @param {PoolPage} page
+ * @param {TemplateField} need
+ * @param {Endpoint} endpoint
+ * @param {boolean} atOnce
+ * @returns {InputField}
+ */
 function makeField(page, need, endpoint, atOnce) {
   if (need.control === "key") return keyField(page, need);
   if (need.control === "model") return modelField(page, need, endpoint, atOnce);
@@ -246,7 +296,10 @@ function makeField(page, need, endpoint, atOnce) {
   return textField({ ...need, placeholder: need.control === "path" ? "/path/on/this/machine" : "" });
 }
 
-/** "OpenRouter" -> "OR", "vLLM" -> "vL", "Any OpenAI-compatible URL" -> "…" */
+/**
+ * "OpenRouter" -> "OR", "vLLM" -> "vL", "Any OpenAI-compatible URL" -> "…"
+ * @param {string} title
+ */
 function initials(title) {
   if (title.startsWith("Any ")) return "…";
   if (/^[a-z]/.test(title)) return title.slice(0, 2);
@@ -254,6 +307,10 @@ function initials(title) {
   return (capitals.length > 1 ? capitals.slice(0, 2) : title.slice(0, 1)).toUpperCase();
 }
 
+/**
+ * @param {string} proposed
+ * @param {import("../types").WorkerCard[]} workers
+ */
 function freeName(proposed, workers) {
   const taken = new Set(workers.map((worker) => worker.name));
   let name = proposed;

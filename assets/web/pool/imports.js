@@ -10,10 +10,22 @@ import { ACTIONS, NEEDS } from "../lib/icons.js";
 import { needs } from "../lib/rights.js";
 import { tryPanel } from "./worker_dialogs.js";
 
+/** @typedef {import("./page.js").PoolPage} PoolPage */
+/** @typedef {import("../lib/form.js").ReadableField} ReadableField */
+/** @typedef {import("../lib/reply.js").Problem} Problem */
+/**
+ * @typedef {{ title: string, parts: HTMLElement[], fields: Record<string, ReadableField>, verb: string, doing: string,
+ *   back: (() => void) | null, request: () => Record<string, any>, again?: () => void }} Source
+ */
+
 const MAX_POOL_FILE_BYTES = 4_000_000; // as in pool_registry/pool.py
 const MAX_DOCUMENT_BYTES = 4_000_000;
 const RUNS_HERE = "This runs a program on this machine, with your rights and outside the sandbox. Use what you trust.";
 
+/**
+ * @param {PoolPage} page
+ * @param {(() => void) | null} back
+ */
 export function openMcp(page, back = null) {
   const kind = { value: "stdio" };
   const command = codeField(
@@ -30,6 +42,7 @@ export function openMcp(page, back = null) {
   const stdio = el("div.form-fields", {}, el("p.page-warning", {}, icon(ACTIONS.warn), el("span", {}, RUNS_HERE)), command.node);
   const http = el("div.form-fields", {}, url.node);
   const more = el("details.page-more", {}, el("summary", {}, "More"), env.node, headers.node, cwd.node, name.node);
+  /** @param {string} value */
   const choose = (value) => {
     kind.value = value;
     stdio.hidden = cwd.node.hidden = env.node.hidden = value !== "stdio";
@@ -49,6 +62,10 @@ export function openMcp(page, back = null) {
   });
 }
 
+/**
+ * @param {PoolPage} page
+ * @param {(() => void) | null} back
+ */
 export function openOpenApi(page, back = null) {
   const file = el("input", { type: "file", accept: ".json,.yaml,.yml,application/json", "aria-label": "OpenAPI file" });
   const text =
@@ -76,6 +93,10 @@ export function openOpenApi(page, back = null) {
   });
 }
 
+/**
+ * @param {PoolPage} page
+ * @param {(() => void) | null} back
+ */
 export function openSpace(page, back = null) {
   const space =
     textField({ label: "Space", about: "owner/name at Hugging Face, or the URL of any Gradio app.", placeholder: "owner/name" });
@@ -120,6 +141,10 @@ function pathsField(label) {
   return { ...field, read: () => lines.value.split("\n").map((line) => line.trim()).filter(Boolean) };
 }
 
+/**
+ * @param {PoolPage} page
+ * @param {(() => void) | null} back
+ */
 export function openFunction(page, back = null) {
   const target =
     codeField("Function", "module:function, a file, or file.py:function. A file offers every public function in it.", "/path/to/tools.py");
@@ -151,7 +176,11 @@ export function openFunction(page, back = null) {
   });
 }
 
-/** The first page of an importer: describe the source. Nothing that was typed is lost by a problem. */
+/**
+ * The first page of an importer: describe the source. Nothing that was typed is lost by a problem.
+ * @param {PoolPage} page
+ * @param {Source} source
+ */
 function openSource(page, source) {
   const general = el("div.form-general", { role: "alert" });
   const go = needs(el("button.page-primary", { type: "submit" }, source.verb), "pool/look");
@@ -171,6 +200,7 @@ function openSource(page, source) {
     }
     const reply = await busy(go, source.doing, () => page.command({ action: "look", ...request }));
     if (reply.ok && reply.offers.length) return openOffers(page, source, reply.offers);
+    /** @type {Problem[]} */
     const problems = reply.ok ? [["", "There is nothing in it that could be added."]] : reply.problems;
     const rest = problems.filter(([where, what]) => {
       const field = source.fields[where.split(".")[0]];
@@ -186,8 +216,8 @@ function openSource(page, source) {
 
 /**
  * The second page: everything that the source offers, preselected; what cannot be added is grey and says why.
- * @param {any} page
- * @param {any} source
+ * @param {PoolPage} page
+ * @param {Source} source
  * @param {import("../types").OfferDocument[]} offers
  */
 function openOffers(page, source, offers) {
@@ -212,6 +242,7 @@ function openOffers(page, source, offers) {
   filter.addEventListener("input", () => {
     for (const row of rows) row.node.hidden = !row.words.includes(filter.value.toLowerCase());
   });
+  /** @param {boolean} on */
   const set = (on) => {
     for (const row of rows) if (!row.box.disabled && !row.node.hidden) row.box.checked = on;
     tell();
@@ -236,7 +267,7 @@ function openOffers(page, source, offers) {
 /**
  * @param {import("../types").OfferDocument} offer
  * @param {number} index
- * @param {any} changed
+ * @param {() => void} changed
  */
 function offerRow(offer, index, changed) {
   const { spec, problem } = offer;
@@ -261,7 +292,11 @@ function offerRow(offer, index, changed) {
   return { node, box, offer, words: `${spec.name} ${spec.description} ${problem}`.toLowerCase() };
 }
 
-/** The third page: what was added, the first one ready to be called. */
+/**
+ * The third page: what was added, the first one ready to be called.
+ * @param {PoolPage} page
+ * @param {string[]} names
+ */
 async function openAdded(page, names) {
   const parts = [];
   for (const [index, name] of names.entries()) {
@@ -288,16 +323,20 @@ async function openAdded(page, names) {
   });
 }
 
-/** A pool that was exported: it becomes a pool of its own. */
+/**
+ * A pool that was exported: it becomes a pool of its own.
+ * @param {PoolPage} page
+ * @param {(() => void) | null} back
+ */
 export function openPoolFile(page, back = null) {
   const file = el("input", { type: "file", accept: ".json,application/json" });
   const text = el("textarea.form-code", { rows: "10", spellcheck: "false", placeholder: '{"podium_pool": 1, ...}' });
   const name = el("input", { type: "text", placeholder: "as in the file" });
   const fields = { text: labelField("Pool as JSON", text), name: labelField("Name", name, "Change it when the name is taken.") };
   const problems = el("ul.page-problems", { role: "alert" });
-  readInto(
-    file, { input: text, say: (problem) => problems.replaceChildren(...(problem ? [el("li", {}, problem)] : [])) }, MAX_POOL_FILE_BYTES,
-  );
+  /** @param {string} problem */
+  const say = (problem) => problems.replaceChildren(...(problem ? [el("li", {}, problem)] : []));
+  readInto(file, { input: text, say }, MAX_POOL_FILE_BYTES);
   const load = async () => {
     const reply = await page.command({ action: "import", text: text.value, name: name.value.trim() });
     if (reply.ok) {
@@ -306,10 +345,9 @@ export function openPoolFile(page, back = null) {
         page.say("Imported. What wants something is off until you agree."); // the dialog says what each of them wants
         await switchOnSeen(page, reply.imported_wants);
       }
-      return null;
+      return;
     }
-    problems.replaceChildren(...reply.problems.map(([where, what]) => el("li", {}, where ? `${where}: ${what}` : what)));
-    return null;
+    problems.replaceChildren(...reply.problems.map((/** @type {Problem} */ [where, what]) => el("li", {}, where ? `${where}: ${what}` : what)));
   };
   const hint = el(
     "p.pool-hint", {}, "Workers in it that want keys, programs, files or private addresses arrive switched off, and are shown with what they want.",
@@ -318,13 +356,22 @@ export function openPoolFile(page, back = null) {
   page.drawer.open("Import a pool", [labelField("File", file).node, fields.text.node, fields.name.node, hint, problems, foot], { back });
 }
 
-/** Show what an imported pool wants, and switch on what the person agrees with. */
+/**
+ * Show what an imported pool wants, and switch on what the person agrees with.
+ * @param {PoolPage} page
+ * @param {Record<string, string[]>} wants
+ */
 async function switchOnSeen(page, wants) {
   const workers = await askAboutPool(wants);
   if (Object.keys(workers).length) await page.act({ action: "switch_on", workers });
 }
 
-/** The text of a chosen file goes into a field, unless it is too large. */
+/**
+ * The text of a chosen file goes into a field, unless it is too large.
+ * @param {HTMLInputElement} file
+ * @param {{ input: HTMLInputElement | HTMLTextAreaElement, say: (text: string) => void }} field
+ * @param {number} limit
+ */
 function readInto(file, field, limit) {
   file.addEventListener("change", async () => {
     const chosen = file.files[0];
@@ -335,29 +382,50 @@ function readInto(file, field, limit) {
   });
 }
 
+/**
+ * @param {string} label
+ * @param {string} about
+ * @param {string} placeholder
+ */
 function codeField(label, about, placeholder) {
   const field = textField({ label, about, placeholder });
   field.input.classList.add("form-code");
   return field;
 }
 
+/**
+ * @param {string} label
+ * @param {string} about
+ * @param {string} placeholder
+ * @param {number} rows
+ */
 function linesField(label, about, placeholder, rows = 3) {
   const input = el("textarea.form-code", { rows: String(rows), spellcheck: "false", placeholder });
   const field = labelField(label, input, about);
   return { ...field, input, read: () => input.value.trim() || undefined };
 }
 
-/** What the fields hold that a person can see; the server judges it. */
+/**
+ * What the fields hold that a person can see; the server judges it.
+ * @param {Record<string, ReadableField>} fields
+ */
 function valuesOf(fields) {
+  /** @type {Record<string, any>} */
   const values = {};
   for (const [name, field] of Object.entries(fields)) {
-    const hidden = field.node.hidden || field.node.parentNode?.hidden;
+    const hidden = field.node.hidden || field.node.parentElement?.hidden;
     const value = hidden ? undefined : field.read();
     if (value !== undefined) values[name] = value;
   }
   return values;
 }
 
+/**
+ * @param {string} label
+ * @param {[string, string][]} options
+ * @param {string} chosen
+ * @param {(value: string) => void} work
+ */
 function segments(label, options, chosen, work) {
   const group = el("div.page-chips", { role: "group", "aria-label": label });
   for (const [value, text] of options) {

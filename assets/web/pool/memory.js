@@ -7,15 +7,22 @@ import { labelField } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
 import { needs } from "../lib/rights.js";
 
+/** @typedef {import("./page.js").PoolPage} PoolPage */
+
 const LEAD = "What went wrong in a failed run is kept as one sentence, and shown to an orchestrating model before similar queries. Nothing of it leaves this pool.";
 const REACH = "It reaches language models that orchestrate (Model, ReAct, Agent with tools) and checkpoints that read the pool with each query. It does not reach readers, checkpoints that were trained on the bare query, or baselines; below the choice of an orchestrator the Run page says which. Training never uses it; an evaluation does in the condition “memory” alone.";
 
+/** @param {PoolPage} page */
 export async function openMemory(page) {
   const reply = await page.act({ action: "memory" });
   if (reply.ok) new Memory(page, reply.memory).open();
 }
 
 class Memory {
+  /**
+   * @param {PoolPage} page
+   * @param {import("../types").MemoryDocument} reply
+   */
   constructor(page, reply) {
     this.page = page;
     this.list = el("ul.pool-memory-list");
@@ -52,6 +59,7 @@ class Memory {
     this.clear.textContent = "Clear all";
   }
 
+  /** @param {import("../lib/api.js").Command} request */
   async send(request) {
     const reply = await this.page.command(request);
     this.problem.textContent = reply.ok ? "" : plain(reply.problems);

@@ -20,17 +20,24 @@ import { openLimits, openMode, openManage, openNew } from "./settings.js";
 import { openPoolFile } from "./imports.js";
 import { openVersions } from "./versions.js";
 
+/** @typedef {import("../lib/api.js").Command} Command */
+
 const ROLES = [["all", "All"], ["agent", "Agents"], ["tool", "Tools"], ["recursion", "Recursion"]];
 
+/** @param {HTMLElement} root */
 export function mount(root) {
   new PoolPage(root).start();
 }
 
-class PoolPage {
+export class PoolPage {
+  /** @param {HTMLElement} root */
   constructor(root) {
     this.role = "all";
     this.text = "";
+    this.moreShape = ""; // what the menu lists
+    /** @type {Map<string, { values: Record<string, any>, seen: string | null }>} */
     this.tried = new Map(); // what "Try it" was given last, by worker
+    /** @type {Map<string, import("../types").WorkerTest>} */
     this.tests = new Map(); // what a test said, by worker
     this.bar = el("div.page-bar");
     this.note = el("div.page-note", { hidden: "" });
@@ -66,6 +73,8 @@ class PoolPage {
   /**
    * Send a command. Where it needs a person's consent, or has met another edit of the same, the person is asked, and
    * the command is sent again if they agree.
+   * @param {Command} request
+   * @returns {Promise<any>}
    */
   async send(request) {
     const reply = await sendCommand("pool", request);
@@ -82,6 +91,7 @@ class PoolPage {
   /**
    * Send a command; take the new state if there is one. Returns the reply. `based_on` names what the person saw: by
    * default what the page shows now; a form names what it was opened with.
+   * @param {Command} request
    */
   async command(request) {
     const pool = this.state?.pool;
@@ -92,13 +102,21 @@ class PoolPage {
     return reply;
   }
 
-  /** A command whose problems have no field of their own. */
+  /**
+   * A command whose problems have no field of their own.
+   * @param {Command} request
+   */
   async act(request) {
     const reply = await this.command(request);
     if (!reply.ok) this.say(plain(reply.problems), true);
     return reply;
   }
 
+  /**
+   * @param {string} text
+   * @param {boolean} bad
+   * @param {...[string, () => unknown]} actions
+   */
   say(text, bad = false, ...actions) {
     this.toast.say(text, bad, ...actions);
   }
@@ -137,6 +155,7 @@ class PoolPage {
     return this.state.pool.workers.find((worker) => worker.name === name);
   }
 
+  /** @param {number | null} version */
   show(version = null) {
     return this.act({ action: "show", version });
   }
@@ -257,12 +276,20 @@ class PoolPage {
   }
 }
 
+/**
+ * @template {HTMLElement} Node
+ * @param {Node} node
+ * @param {string} key
+ */
 function setKey(node, key) {
   node.dataset.key = key;
   return node;
 }
 
-/** @param {import("../types").OrchestratorLine[]} lines */
+/**
+ * @param {string} pool
+ * @param {import("../types").OrchestratorLine[]} lines
+ */
 function orchestratorParts(pool, lines) {
   if (!lines.length) return [el("h2", {}, "Nothing can orchestrate this pool yet"), el("p", {}, "Add a chat model, or train on this pool.")];
   const list = el("ul");

@@ -6,6 +6,9 @@ import { el } from "../lib/dom.js";
 import { Form, labelField } from "../lib/form.js";
 import { needs } from "../lib/rights.js";
 
+/** @typedef {import("./page.js").PoolPage} PoolPage */
+
+/** @param {PoolPage} page */
 export function openLimits(page) {
   const { limits: shown, based_on: basedOn } = page.state.pool;
   const form = new Form(page.state.limits_schema, shown);
@@ -21,7 +24,10 @@ export function openLimits(page) {
   page.drawer.open("Limits", [el("p.page-lead", {}, "Every episode on this pool stays within these, always."), form.root, general, foot]);
 }
 
-/** When plans on this pool run by themselves, and when they wait for a person. */
+/**
+ * When plans on this pool run by themselves, and when they wait for a person.
+ * @param {PoolPage} page
+ */
 export function openMode(page) {
   const { mode: shown, based_on: basedOn } = page.state.pool;
   const form = new Form(page.state.mode_schema, shown);
@@ -40,6 +46,7 @@ export function openMode(page) {
   page.drawer.open("Deployment mode", [el("p.page-lead", {}, lead), form.root, general, foot]);
 }
 
+/** @param {PoolPage} page */
 export function openNew(page) {
   const name = el("input", { type: "text", autocomplete: "off" });
   const field = labelField("Name", name, "a-z, 0-9, _ and -");
@@ -53,7 +60,10 @@ export function openNew(page) {
   page.drawer.open("New pool", [field.node, labelField("Start with", copy).node, foot]);
 }
 
-/** Another name for the pool, or none at all: what depends on it is said first, and a deletion can be undone. */
+/**
+ * Another name for the pool, or none at all: what depends on it is said first, and a deletion can be undone.
+ * @param {PoolPage} page
+ */
 export async function openManage(page) {
   const pool = page.state.pool.name;
   const name = el("input", { type: "text", autocomplete: "off", value: pool });
@@ -81,7 +91,10 @@ export async function openManage(page) {
   page.drawer.open(`The pool ${pool}`, [field.node, ...shareParts(page), ...(lines.length ? [what] : []), foot]);
 }
 
-/** Whether editors may change the pool: for owners to decide. */
+/**
+ * Whether editors may change the pool: for owners to decide.
+ * @param {PoolPage} page
+ */
 function shareParts(page) {
   if (page.state.role !== "owner") return [];
   const box = el("input", { type: "checkbox" });

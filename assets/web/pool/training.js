@@ -3,6 +3,7 @@
 /** @typedef {import("../types").TasksDocument} TasksDocument */
 /** @typedef {import("../types").TaskRow} TaskRow */
 /** @typedef {import("../types").WorkerExclusion} WorkerExclusion */
+/** @typedef {import("./page.js").PoolPage} PoolPage */
 
 import { plain } from "../lib/reply.js";
 import { busy, button, select } from "../lib/controls.js";
@@ -14,12 +15,17 @@ import { needs } from "../lib/rights.js";
 const LEAD = "Practice tasks are made of calls that the workers of this pool really answer. A small model learns them, and is then measured, beside the untrained one, on tasks that share no call with them.";
 const COUNT = 100;
 
+/** @param {PoolPage} page */
 export async function openTraining(page) {
   const reply = await page.act({ action: "practice" });
   if (reply.ok) new Training(page, reply.practice).open();
 }
 
 class Training {
+  /**
+   * @param {PoolPage} page
+   * @param {TasksDocument} practice
+   */
   constructor(page, practice) {
     this.page = page;
     this.count = el("input", { type: "number", min: "1", max: "2000", value: String(COUNT) });
@@ -96,6 +102,7 @@ class Training {
     return this.send({ action: "make_practice", ...request });
   }
 
+  /** @param {import("../lib/api.js").Command} request */
   async send(request) {
     const reply = await this.page.command(request);
     this.problem.textContent = reply.ok ? "" : plain(reply.problems);
@@ -109,13 +116,17 @@ class Training {
   }
 }
 
-/** @param {WorkerExclusion} worker */
+/**
+ * @param {WorkerExclusion} worker
+ * @param {boolean} checked
+ */
 function allowBox(worker, checked) {
   const box = el("input", { type: "checkbox", value: worker.name });
   box.checked = checked;
   return el("label", {}, box, worker.name);
 }
 
+/** @param {string[]} agents */
 function options(agents) {
   return [["", "From the workers' descriptions"], ...agents.map((name) => [name, `By ${name}`])].map(([value, label]) =>
     el("option", { value }, label));

@@ -6,7 +6,17 @@ import { el, icon } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { needs } from "../lib/rights.js";
 
-/** All versions; with `before` and `after` their difference is shown at once. */
+/** @typedef {import("./page.js").PoolPage} PoolPage */
+
+/** @type {Record<string, string>} */
+const CHANGES = { added: ACTIONS.plus, removed: ACTIONS.minus, changed: ACTIONS.pencil };
+
+/**
+ * All versions; with `before` and `after` their difference is shown at once.
+ * @param {PoolPage} page
+ * @param {number | null} before
+ * @param {number | null} after
+ */
 export function openVersions(page, before = null, after = null) {
   const { versions, current, name } = page.state.pool;
   const list = el("ol.page-versions");
@@ -19,7 +29,7 @@ export function openVersions(page, before = null, after = null) {
 }
 
 /**
- * @param {any} page
+ * @param {PoolPage} page
  * @param {import("../types").VersionLine} version
  * @param {number} current
  */
@@ -35,7 +45,7 @@ function entry(page, version, current) {
 }
 
 /**
- * @param {any} page
+ * @param {PoolPage} page
  * @param {import("../types").VersionLine[]} versions
  * @param {number} before
  * @param {number} after
@@ -64,7 +74,7 @@ function comparison(page, versions, before, after, atOnce) {
 }
 
 /**
- * @param {any} page
+ * @param {PoolPage} page
  * @param {import("../types").VersionDifference} diff
  * @param {number} before
  */
@@ -111,6 +121,10 @@ function changeBox(name, change, fields) {
   return box;
 }
 
+/**
+ * @param {string | null} text
+ * @param {"before" | "after"} side
+ */
 function value(text, side) {
   const cell = el("td", { class: `pool-version-${side}`, "data-name": side === "before" ? "Before" : "After" });
   if (text === null) cell.append(el("span.pool-version-none", {}, "not set"));
@@ -118,8 +132,11 @@ function value(text, side) {
   return cell;
 }
 
+/**
+ * @param {string} name
+ * @param {string} change
+ */
 function head(name, change) {
-  const path = { added: ACTIONS.plus, removed: ACTIONS.minus, changed: ACTIONS.pencil }[change];
-  const line = el("div.pool-version-head", {}, icon(path), el("h3", {}, name), el("span", {}, change));
+  const line = el("div.pool-version-head", {}, icon(CHANGES[change]), el("h3", {}, name), el("span", {}, change));
   return el("section.pool-version-worker", { "data-change": change, "data-name": name, "aria-label": `${name}: ${change}` }, line);
 }

@@ -10,12 +10,23 @@ import { needs } from "../lib/rights.js";
 import { openEvidence } from "./evidence.js";
 import { testOnCard } from "./worker_test.js";
 
+/** @typedef {import("./page.js").PoolPage} PoolPage */
+/** @typedef {import("../types").WorkerSpec} WorkerSpec */
+/** @typedef {Record<string, any>} Rule */
+/** @typedef {import("../lib/reply.js").Problem} Problem */
+
 const COMMON = {
   name: { type: "string", title: "Name", description: "What plans call it: a-z, 0-9, _ and -." },
   description: { type: "string", title: "Description", maxLength: 2000, description: "One or two sentences; the orchestrator reads them." },
 };
 
-/** The whole form of a worker; `replacing` is its present name, null for a new one. */
+/**
+ * The whole form of a worker; `replacing` is its present name, null for a new one.
+ * @param {PoolPage} page
+ * @param {WorkerSpec} worker
+ * @param {string | null} replacing
+ * @param {(() => void) | null} back
+ */
 export function openWorker(page, worker, replacing, back = null) {
   const kind = page.state.kinds.find((candidate) => candidate.name === worker.kind);
   const basedOn = page.state.pool.based_on;
@@ -27,7 +38,9 @@ export function openWorker(page, worker, replacing, back = null) {
     el("details.page-more", {}, el("summary", {}, "Guards: time-out, retries, output check, fallback, rate, prices, effects, context"), advanced.root);
   const general = el("div.form-general", { role: "alert" });
   const draft = () => ({ ...common.read(), ...advanced.read(), kind: kind.name, enabled: worker.enabled ?? true, config: config.read() });
+  /** @param {Problem[]} problems */
   const show = (problems) => {
+    /** @type {Problem[]} */
     const own = problems.filter(([where]) => where.startsWith("config.")).map(([where, what]) => [where.slice(7), what]);
     const rest = [...config.show(own), ...advanced.show(common.show(problems.filter(([where]) => !where.startsWith("config."))))];
     if (advanced.root.querySelector(".form-wrong")) more.open = true;
@@ -52,12 +65,21 @@ export function openWorker(page, worker, replacing, back = null) {
   );
 }
 
-/** After a worker was added: test it, or measure what it brings. */
+/**
+ * After a worker was added: test it, or measure what it brings.
+ * @param {PoolPage} page
+ * @param {string} name
+ */
 function offerNext(page, name) {
   page.say(`Added ${name}`, false, ["Test", () => testOnCard(page, name)], ["What does it bring?", () => openEvidence(page, name)]);
 }
 
-/** Fields that are more than their type says: key references, and the choice of another worker. */
+/**
+ * Fields that are more than their type says: key references, and the choice of another worker.
+ * @param {PoolPage} page
+ * @param {WorkerSpec} worker
+ * @returns {(name: string, rule: Rule, value: any) => import("../lib/form.js").ReadableField | null}
+ */
 function specialFields(page, worker) {
   return (name, rule, value) => {
     if (name === "api_key") return keyField(page, { label: "API key", about: rule.description || "", value: value ?? rule.default ?? "" });
@@ -73,13 +95,23 @@ function specialFields(page, worker) {
   };
 }
 
+/**
+ * @param {Rule} rule
+ * @param {string} value
+ * @param {string[][]} options
+ * @param {string} label
+ */
 function choiceField(rule, value, options, label = "Fallback") {
   const node = select(options, value ?? "");
   const field = labelField(label, node, rule.description || "");
   return { ...field, read: () => node.value || undefined };
 }
 
-/** What a result must be: anything, text that a pattern matches, or JSON that a schema accepts. */
+/**
+ * What a result must be: anything, text that a pattern matches, or JSON that a schema accepts.
+ * @param {Rule} rule
+ * @param {import("../types").Output} value
+ */
 function outputField(rule, value) {
   const text = el("textarea.form-code", { rows: "3", spellcheck: "false", "aria-label": "The pattern or the schema" });
   const how =
@@ -105,7 +137,7 @@ function outputField(rule, value) {
 }
 
 /**
- * @param {any} page
+ * @param {PoolPage} page
  * @param {import("../types").WorkerCard} worker
  */
 export function openRemove(page, worker) {
@@ -120,6 +152,10 @@ export function openRemove(page, worker) {
   ]);
 }
 
+/**
+ * @param {PoolPage} page
+ * @param {WorkerSpec} worker
+ */
 export async function openTry(page, worker) {
   const panel = await tryPanel(page, worker);
   if (!panel) return;
@@ -127,7 +163,11 @@ export async function openTry(page, worker) {
   page.drawer.open(`Try ${worker.name}`, [el("p.page-lead", {}, worker.description), ...panel.parts, foot]);
 }
 
-/** A form of the worker's arguments with a sample, the button that calls it, and a place for the answer. */
+/**
+ * A form of the worker's arguments with a sample, the button that calls it, and a place for the answer.
+ * @param {PoolPage} page
+ * @param {WorkerSpec} worker
+ */
 export async function tryPanel(page, worker) {
   const opened = await page.act({ action: "try_worker", worker });
   if (!opened.ok) return null;

@@ -4,7 +4,14 @@ import { plain } from "../lib/reply.js";
 import { el, icon, seconds } from "../lib/dom.js";
 import { STATUSES } from "../lib/icons.js";
 
-/** Test a worker and show what came of it on its card. */
+/** @typedef {import("./page.js").PoolPage} PoolPage */
+
+/**
+ * Test a worker and show what came of it on its card.
+ * @param {PoolPage} page
+ * @param {string} name
+ * @param {HTMLButtonElement | null} node
+ */
 export async function testOnCard(page, name, node = null) {
   node?.classList.add("page-busy");
   if (node) node.disabled = true;
@@ -13,7 +20,12 @@ export async function testOnCard(page, name, node = null) {
   await page.show();
 }
 
-/** Call the worker's sample, or probe it. Never throws: what went wrong is the result. */
+/**
+ * Call the worker's sample, or probe it. Never throws: what went wrong is the result.
+ * @param {PoolPage} page
+ * @param {string} name
+ * @returns {Promise<import("../types").WorkerTest>}
+ */
 export async function testWorker(page, name) {
   const reply = await page.command({ action: "test_worker", name });
   return reply.test || { status: "EXEC_ERR", how: "call", latency_s: null, asked: "", text: plain(reply.problems) };

@@ -3,7 +3,7 @@
 
 /** @typedef {import("../types").TasksDocument} TasksDocument */
 /** @typedef {import("../types").TaskRow} TaskRow */
-/** @typedef {{ action: string, [field: string]: any }} Command */
+/** @typedef {import("../lib/api.js").Command} Command */
 /** @typedef {import("../types").RecipeDocument["recipe"]} Recipe */
 /** @typedef {"make" | "paste" | "write" | ""} Way */
 
