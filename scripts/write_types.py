@@ -32,7 +32,15 @@ from studio.pages.run import what_if_documents as what_if
 from studio.pages.serve.schema import NewToken, ServeState
 from studio.pages.traces.routes import TracePage
 from studio.pages.train.rollouts import RolloutPage, SmallGraph
-from studio.pages.train.schema import JobDocument, JobLine, JobView, LogText, PresetDocument, RecipeDocument
+from studio.pages.train.schema import (
+    JobDocument,
+    JobLine,
+    JobView,
+    LogText,
+    PresetDocument,
+    RecipeDocument,
+    RentedPlace,
+)
 from studio.pages.train.task_documents import PlanOutcome, TasksDocument, TasksPreview, VerifierDocument
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,6 +60,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     PlanOutcome,
     PresetDocument,
     RecipeDocument,
+    RentedPlace,
     Replay,
     RolloutPage,
     ServeState,

@@ -1134,6 +1134,12 @@ export interface RecipeDocument {
   busy: JobLine[];
 }
 
+/** A machine that can be rented: what a recipe's `where` says, and its name, memory and price. */
+export interface RentedPlace {
+  where: string;
+  label: string;
+}
+
 /** A whole episode that a page can replay without a server; steps and turns by their numbers. */
 export interface Replay {
   podium_replay: 1;

@@ -85,6 +85,7 @@ function evaluationTable(evaluations) {
   return frame;
 }
 
+/** @param {string[]} names */
 function table(names) {
   const row = el("tr");
   for (const name of names) row.append(name ? el("th", { scope: "col" }, name) : el("td"));
@@ -95,6 +96,10 @@ function table(names) {
   return { frame, body };
 }
 
+/**
+ * @param {HTMLElement} body
+ * @param {[string, string | HTMLElement][]} cells
+ */
 function line(body, cells) {
   const row = el("tr");
   for (const [name, content] of cells) {

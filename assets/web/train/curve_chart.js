@@ -3,6 +3,9 @@
 import { STATUS_COLOURS } from "./curve_specs.js";
 import { el } from "../lib/dom.js";
 
+/** @typedef {import("./curve_specs.js").ChartSpec} ChartSpec */
+/** @typedef {{ key: string, label: string, values: (number | null)[] }} Line */
+
 const HEIGHT = 168;
 const SMOOTH_FROM = 40; // points
 const COLOURS = 8; // lines beyond them are dashed
@@ -10,10 +13,16 @@ const WHOLE = [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 2500, 50
 
 /** One chart: a heading with the value under the crosshair, the canvas, and a legend when it has several lines. */
 export class Chart {
+  /**
+   * @param {UPlotClass} uPlot
+   * @param {ChartSpec} spec
+   * @param {import("./curves.js").Curves} owner
+   */
   constructor(uPlot, spec, owner) {
     this.uPlot = uPlot;
     this.spec = spec;
     this.owner = owner;
+    /** @type {UPlot | null} */
     this.plot = null;
     this.shape = "";
     this.hidden = new Set();
@@ -26,6 +35,10 @@ export class Chart {
     this.root.append(head, this.frame, this.legend);
   }
 
+  /**
+   * @param {number[]} steps
+   * @param {Line[]} lines
+   */
   draw(steps, lines) {
     this.lines = lines;
     this.steps = steps;
@@ -39,10 +52,16 @@ export class Chart {
     this.frame.setAttribute("aria-label", this.describe());
   }
 
+  /**
+   * @param {string} shape
+   * @param {(number | null)[][]} data
+   * @param {boolean} smooth
+   */
   build(shape, data, smooth) {
     this.plot?.destroy();
     this.shape = shape;
     this.colours = this.lines.map((line, place) => this.colour(line, place));
+    /** @param {string} name */
     const paint = (name) => () => style(name);
     const axis = {
       stroke: paint("--podium-mute"), grid: { stroke: paint("--podium-line"), width: 1 }, ticks: { show: false },
@@ -83,11 +102,19 @@ export class Chart {
     this.drawLegend();
   }
 
+  /**
+   * @param {Line} line
+   * @param {number} place
+   */
   colour(line, place) {
     if (this.spec.id === "status") return STATUS_COLOURS[line.label] || "--podium-mute";
     return this.lines.length === 1 ? "--podium-accent" : `--podium-series-${(place % COLOURS) + 1}`;
   }
 
+  /**
+   * @param {number | null} low
+   * @param {number | null} high
+   */
   range(low, high) {
     if (low === null || high === null) return [0, 1];
     if (this.spec.share) return [0, this.spec.tight ? Math.min(1.02, high * 1.15) : 1.02];
@@ -117,7 +144,10 @@ export class Chart {
     });
   }
 
-  /** Values at a place of the data, or the newest ones. */
+  /**
+   * Values at a place of the data, or the newest ones.
+   * @param {number | null} at
+   */
   tell(at) {
     this.hovered = at !== null && at !== undefined;
     const step = this.hovered ? `step ${tick(this.steps[at])}` : "";
@@ -138,6 +168,10 @@ export class Chart {
     return `${this.spec.title} over steps ${first} to ${last}. ${parts.join(". ")}${phases}`;
   }
 
+  /**
+   * @param {number | null | undefined} value
+   * @param {boolean} short
+   */
   format(value, short = false) {
     if (value === null || value === undefined) return "–";
     if (this.spec.share) return `${(value * 100).toFixed(!short && value > 0 && value < 0.1 ? 1 : 0)} %`;
@@ -147,7 +181,10 @@ export class Chart {
     return String(Number(value.toPrecision(short ? 3 : 4)));
   }
 
-  /** A line where GRPO begins and where each of its phases does; above it what the key calls it. */
+  /**
+   * A line where GRPO begins and where each of its phases does; above it what the key calls it.
+   * @param {UPlot} plot
+   */
   drawBorders(plot) {
     const { ctx, bbox } = plot;
     const ratio = devicePixelRatio || 1;
@@ -162,6 +199,7 @@ export class Chart {
     }
   }
 
+  /** @param {UPlot} plot */
   drawMarks(plot) {
     const { ctx, bbox } = plot;
     const ratio = devicePixelRatio || 1;
@@ -205,27 +243,42 @@ export class Chart {
   }
 }
 
+/** @type {Map<string, string>} */
 const styles = new Map();
 
-/** A colour token as the canvas takes it. */
+/**
+ * A colour token as the canvas takes it.
+ * @param {string} name
+ */
 function style(name) {
   if (!styles.has(name)) styles.set(name, getComputedStyle(document.body).getPropertyValue(name).trim());
   return styles.get(name);
 }
 
+/**
+ * @param {string} colour
+ * @param {number} share
+ */
 function faint(colour, share) {
   return `color-mix(in srgb, ${colour} ${share}%, transparent)`;
 }
 
+/** @param {number} value */
 function tick(value) {
   return value.toLocaleString("en-US");
 }
 
-/** An exponential mean, so that a trend shows in noise; it begins anew behind each border. Few values stay as they are. */
+/**
+ * An exponential mean, so that a trend shows in noise; it begins anew behind each border. Few values stay as they are.
+ * @param {(number | null)[]} values
+ * @param {number[]} steps
+ * @param {number[]} borders
+ */
 function smoothValues(values, steps, borders) {
-  const count = values.reduce((sum, value) => sum + (value !== null), 0);
+  const count = values.filter((value) => value !== null).length;
   if (count < SMOOTH_FROM) return values;
   const weight = Math.min(0.92, 1 - 4 / Math.max(8, count / 8));
+  /** @type {number | null} */
   let mean = null;
   return values.map((value, place) => {
     if (place && borders.some((border) => steps[place - 1] <= border && steps[place] > border)) mean = null;
@@ -235,11 +288,16 @@ function smoothValues(values, steps, borders) {
   });
 }
 
+/** @param {(number | null)[]} values */
 function newest(values) {
   return values.findLast((value) => value !== null);
 }
 
-/** The value at a place, or the last one before it. */
+/**
+ * The value at a place, or the last one before it.
+ * @param {(number | null)[]} values
+ * @param {number} at
+ */
 function near(values, at) {
   for (let k = at; k >= 0; k -= 1) if (values[k] !== null) return values[k];
   return null;

@@ -2,14 +2,18 @@
 
 const MOST = 2600; // points that are kept before the server is asked to thin them out
 
+/** @typedef {{ step: number, stage?: string, [metric: string]: any }} MetricRow */
+
 /** Metric rows folded by step, as the server folds them. */
 export class Columns {
+  /** @param {Partial<import("../types").CurveColumns>} columns */
   constructor({ steps = [], series = {} } = {}) {
     this.steps = steps;
     this.series = series;
     this.places = new Map(steps.map((step, place) => [step, place]));
   }
 
+  /** @param {MetricRow[]} rows */
   take(rows) {
     for (const row of rows) {
       if (row.stage === "demonstrations" || row.stage === "evaluate") continue;
@@ -31,6 +35,7 @@ export class Columns {
     return this.steps.length > MOST;
   }
 
+  /** @param {string} key */
   last(key) {
     const values = this.series[key] || [];
     for (let k = values.length - 1; k >= 0; k -= 1) if (values[k] !== null) return values[k];

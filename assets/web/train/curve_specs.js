@@ -1,11 +1,19 @@
 // Which charts a job can have, and which of its metrics each of them draws.
 
-/** What a group of charts is about, in the order of the page. */
+/**
+ * A chart draws its `keys` as (key, label), or every metric that begins with `prefix`.
+ * @typedef {{ id: string, group: string, title: string, about: string, keys?: string[][], prefix?: string, share?: boolean,
+ *   exact?: boolean, tight?: boolean }} ChartSpec
+ */
+
+/** What a group of charts is about, in the order of the page.
+ * @type {Record<string, string>} */
 export const GROUPS = {
   outcome: "What it has learnt", reward: "What it is rewarded for", plans: "How it plans", optimizer: "The optimizer", speed: "Speed",
 };
 
-// group, title, what it says, keys (or a prefix), and how values read; in the order of the groups
+/** In the order of the groups.
+ * @type {ChartSpec[]} */
 export const CHARTS = [
   { id: "reward", group: "outcome", title: "Reward", about: "Weighted sum of the terms, mean over episodes", keys: [["reward", ""]] },
   {
@@ -54,9 +62,15 @@ export const CHARTS = [
   },
   { id: "speed", group: "speed", title: "Tokens per second", about: "While generating", keys: [["time/tokens_per_s", ""]] },
 ];
+
+/** @type {Record<string, string>} */
 export const STATUS_COLOURS = { OK: "--podium-ok", PARSE_ERR: "--podium-err", EXEC_ERR: "--podium-series-4", TIMEOUT: "--podium-series-8" };
 
-/** The lines of a chart among the metrics that are there: key and label. */
+/**
+ * The lines of a chart among the metrics that are there: key and label.
+ * @param {ChartSpec} chart
+ * @param {Record<string, unknown>} series
+ */
 export function keysOf(chart, series) {
   if (chart.keys) return chart.keys.filter(([key]) => series[key]);
   return Object.keys(series)
@@ -65,6 +79,7 @@ export function keysOf(chart, series) {
     .sort((a, b) => order(a[1]) - order(b[1]) || a[1].localeCompare(b[1]));
 }
 
+/** @param {string} name */
 function order(name) {
   const place = Object.keys(STATUS_COLOURS).indexOf(name);
   return place < 0 ? 99 : place;

@@ -6,9 +6,13 @@ import { Columns } from "./curve_columns.js";
 import { CHARTS, GROUPS, keysOf } from "./curve_specs.js";
 import { el } from "../lib/dom.js";
 
+/** @typedef {import("../types").JobView} JobView */
+/** @typedef {{ border: number, name: string, sign: string }} Border */
+
 const DRAWER = "/podium/web/vendor/uplot/uPlot.iife.min.js";
 const ALL = "all"; // instead of a stage's name
 
+/** @type {Promise<UPlotClass> | null} */
 let drawer = null;
 
 /** uPlot, loaded once. */
@@ -23,15 +27,21 @@ function loadUplot() {
 }
 
 export class Curves {
+  /** @param {(step: number) => void} onStep */
   constructor(onStep) {
     this.onStep = onStep;
+    /** @type {Map<string, Chart>} */
     this.charts = new Map();
+    /** @type {Map<string, HTMLElement>} */
     this.groups = new Map();
     this.columns = new Columns();
+    /** @type {import("../types").JobCheckpoint[]} */
     this.marks = [];
+    /** @type {string | null} */
     this.stage = null;
+    /** @type {JobView | null} */
     this.job = null;
-    this.phasesKey = "";
+    this.phasesKey = this.marksKey = this.drawnBar = "";
     this.root = el("div.train-curves");
     this.bar = el("div.train-curves-bar");
     this.grid = el("div.train-curves-groups");
@@ -52,7 +62,10 @@ export class Curves {
     this.stage = null;
   }
 
-  /** Where the job is and what it has kept: marks, and the borders between stages. */
+  /**
+   * Where the job is and what it has kept: marks, and the borders between stages.
+   * @param {JobView} job
+   */
   about(job) {
     this.job = job;
     const marks = JSON.stringify(job.checkpoints.map((checkpoint) => [checkpoint.step, checkpoint.best]));
@@ -67,11 +80,13 @@ export class Curves {
     if (`${this.stage} ${this.phasesKey}` !== before) this.draw(); // only now is it known where stages and phases begin
   }
 
+  /** @param {import("../types").CurveColumns} document */
   whole(document) {
     this.columns = new Columns(document);
     this.draw();
   }
 
+  /** @param {import("./curve_columns.js").MetricRow[]} rows */
   add(rows) {
     this.columns.take(rows);
     this.draw();
@@ -133,7 +148,10 @@ export class Curves {
     return this.begunStages().length ? phases.filter(({ border }) => border >= first && border < last) : [];
   }
 
-  /** Where the shown steps change their kind: the last step before, what begins, and its sign on the curves. */
+  /**
+   * Where the shown steps change their kind: the last step before, what begins, and its sign on the curves.
+   * @returns {Border[]}
+   */
   borders() {
     const later = this.stage === ALL ? this.begunStages().slice(1) : [];
     return [...later.map(({ before, label }) => ({ border: before, name: label, sign: label })), ...this.shownPhases()];
@@ -146,7 +164,10 @@ export class Curves {
     return places.filter(([step]) => step >= first && step <= last).sort((a, b) => a[0] - b[0]);
   }
 
-  /** The charts that the job's methods bring, then those of every training. */
+  /**
+   * The charts that the job's methods bring, then those of every training.
+   * @returns {import("./curve_specs.js").ChartSpec[]}
+   */
   specs() {
     const own = (this.job?.trained || []).flatMap(({ charts }) => charts);
     return [...own.map((chart) => ({ ...chart, keys: chart.lines, group: "outcome" })), ...CHARTS];
@@ -183,7 +204,10 @@ export class Curves {
     for (const box of this.groups.values()) box.hidden = !box.lastElementChild.children.length;
   }
 
-  /** The section of a group, in the order of the groups; made once. */
+  /**
+   * The section of a group, in the order of the groups; made once.
+   * @param {string} name
+   */
   group(name) {
     if (!this.groups.has(name)) {
       const section = el("section.train-curves-group", { "data-group": name }, el("h3", {}, GROUPS[name]), el("div.train-curves-grid"));
@@ -193,6 +217,10 @@ export class Curves {
     return this.groups.get(name);
   }
 
+  /**
+   * @param {string} text
+   * @returns {null}
+   */
   say(text) {
     this.empty.textContent = text;
     this.empty.hidden = false;

@@ -5,13 +5,28 @@ import { plain } from "../lib/reply.js";
 import { count, dollars, el } from "../lib/dom.js";
 import { bytes, sentence } from "./formats.js";
 
+/** @typedef {import("../types").RecipeDocument["recipe"]} Recipe */
+/**
+ * An estimate, as trainer/memory_fit/estimate.py says it.
+ * @typedef {{ device: string, parts: { name: string, bytes: number, note: string }[], need_bytes: number, free_bytes: number,
+ *   fits: boolean, advice: string[], edited: Record<string, Recipe>, episodes: number, cost: number | null, note: string }} Fit
+ */
+
 const FIT_MS = 900;
 
 export class FitCard {
-  /** `ask(request)` sends a command, `apply(recipe)` takes a recipe with an advice applied. */
+  /**
+   * `ask(request)` sends a command, `apply(recipe)` takes a recipe with an advice applied.
+   * @param {(request: import("../lib/api.js").Command) => Promise<any>} ask
+   * @param {(recipe: Recipe) => unknown} apply
+   */
   constructor(ask, apply) {
     this.ask = ask;
     this.apply = apply;
+    /** @type {string | null} */
+    this.key = null; // of the recipe that is estimated
+    /** @type {string | null} */
+    this.shown = null; // of the one that is shown
     this.root = el("div.train-fit");
   }
 
@@ -24,7 +39,11 @@ export class FitCard {
     this.root.replaceChildren(el("h3", {}, "Will it fit?"), el("p.train-mute", {}, "Known once the values are right."));
   }
 
-  /** Estimate a recipe, unless it is the one that is shown. */
+  /**
+   * Estimate a recipe, unless it is the one that is shown.
+   * @param {Recipe} recipe
+   * @param {import("../types").LaunchGap[]} missing
+   */
   estimate(recipe, missing) {
     clearTimeout(this.waiting);
     const key = (this.key = JSON.stringify(recipe));
@@ -52,7 +71,11 @@ export class FitCard {
   }
 }
 
-/** What each part takes, against what is free. */
+/**
+ * What each part takes, against what is free.
+ * @param {Fit} fit
+ * @param {(recipe: Recipe) => unknown} apply
+ */
 function fitParts(fit, apply) {
   const head = el(
     "div.train-fit-head", {}, el("h3", {}, "Will it fit?"),

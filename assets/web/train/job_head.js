@@ -6,13 +6,20 @@ import { needs } from "../lib/rights.js";
 import { about, bytes, labelStage, moment, runLink, sentence } from "./formats.js";
 import { describePlace, isRented } from "./places.js";
 
+/** @type {Record<string, string>} */
 const PACES = { demonstrations: "A demonstration", evaluate: "An episode" };
+/** @type {Record<string, string>} */
 const STATES = { queued: "Queued", running: "Running", stopping: "Stopping", stopped: "Stopped", failed: "Failed", done: "Done" };
 
 export class JobHead {
-  /** Commands go to the `view`, which has the curves with the newest figures. */
+  /**
+   * Commands go to the `view`, which has the curves with the newest figures.
+   * @param {import("./job_view.js").JobView} view
+   */
   constructor(view) {
     this.view = view;
+    /** @type {string | null} */
+    this.drawn = null;
     this.root = el("section.train-card.train-job-head", { "aria-label": "Job" });
   }
 
@@ -49,6 +56,7 @@ export class JobHead {
     const text =
       el("div.train-job-name", {}, line, el("p", {}, state.title || `${state.kind.split("+").map(labelStage).join(", then ")} on ${state.pool}`));
     const actions = el("div.train-job-actions");
+    /** @type {(request: string, label: string, path: string, command: () => unknown, kind?: string) => void} */
     const add = (request, label, path, command, kind = "page-button") => {
       const node = needs(el("button", { class: kind, type: "button" }, icon(path), label), request);
       node.addEventListener("click", command);
@@ -108,6 +116,7 @@ export class JobHead {
   facts() {
     const { state } = this;
     const { place, memory } = state;
+    /** @param {string} key */
     const now = (key) => this.view.curves.columns.last(key);
     const facts = [[state.ended_at ? "Ran on" : "Runs on", describePlace(state), "where"]];
     facts.push([state.ended_at ? "Ran for" : "Running for", place.elapsed_s === null ? "–" : about(place.elapsed_s), "elapsed"]);
@@ -140,6 +149,7 @@ function progress() {
   const root = el("div.train-job-progress", {}, line, bar);
   return {
     root,
+    /** @param {import("../types").JobView} job */
     set({ place, state, stages, trained }) {
       const percent = Math.round(place.share * 100);
       const where = labelStage(place.stage) || (state === "queued" ? "Not started" : "");

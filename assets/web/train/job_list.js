@@ -6,18 +6,21 @@ import { about, labelStage } from "./formats.js";
 import { HERE, describePlace } from "./places.js";
 
 export class JobList {
-  /** `open(job)` shows one of them, `openTrash()` those that were deleted. */
+  /**
+   * `open(job)` shows one of them, `openTrash()` those that were deleted.
+   * @param {(job: string) => void} open
+   * @param {() => unknown} openTrash
+   */
   constructor(open, openTrash) {
     this.open = open;
     this.openTrash = openTrash;
+    this.drawn = "";
     this.root = el("section.train-card.train-jobs", { "aria-label": "Jobs" });
   }
 
   /**
    * @param {import("../types").JobLine[]} jobs
-   * @param {*} shown
-   * @param {import("../types").JobLine[]} jobs
-   * @param {string} shown
+   * @param {string | null} shown
    */
   draw(jobs, shown) {
     const key = JSON.stringify([jobs, shown]);
@@ -36,8 +39,8 @@ export class JobList {
 
 /**
  * @param {import("../types").JobLine} job
- * @param {*} shown
- * @param {*} work
+ * @param {boolean} shown
+ * @param {() => void} work
  */
 function jobLine(job, shown, work) {
   const link = el("a.train-job", { href: `/train?job=${encodeURIComponent(job.id)}`, "data-job": job.id });

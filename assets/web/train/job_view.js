@@ -10,18 +10,33 @@ import { JobHead } from "./job_head.js";
 import { Rollouts } from "./rollouts.js";
 import { Tabs } from "../lib/tabs.js";
 
+/** @typedef {import("../lib/api.js").Command} Command */
+/** @typedef {import("../types").JobDocument} JobDocument */
+/** @typedef {{ kind: string, name: string, label: string, renames?: boolean }} Thing */
+
 const LEVELS = { alive: ["Alive", ACTIONS.pulse], degenerate: ["Learning", ACTIONS.warn], tuning: ["Tuning", ACTIONS.tune] };
 const LOG_CHARS = 60_000;
 
 export class JobView {
-  /** `act(request)` sends a command; `edit(job)` opens the recipe of a job for another one; `manage(thing)` renames or
-   * deletes a job or a checkpoint. */
+  /**
+   * `act(request)` sends a command; `edit(job)` opens the recipe of a job for another one; `manage(thing)` renames or
+   * deletes a job or a checkpoint.
+   * @param {(request: Command) => Promise<any>} act
+   * @param {(job: string) => void} edit
+   * @param {(thing: Thing) => unknown} manage
+   */
   constructor(act, edit, manage) {
     this.act = act;
     this.edit = edit;
     this.manage = manage;
+    /** @type {string | null} */
     this.job = null;
+    /** @type {import("../types").JobView | null} */
     this.state = null;
+    /** @type {string | null} */
+    this.drawnAdvice = null;
+    /** @type {string | null} */
+    this.drawnCheckpoints = null;
     this.root = el("div.train-job-view");
     this.notice = el("div.run-view-notice", { role: "status" });
     this.head = new JobHead(this);
@@ -41,6 +56,7 @@ export class JobView {
 
   // Which job, which tab
 
+  /** @param {string} job */
   show(job) {
     if (job === this.job) return;
     this.close();
@@ -61,6 +77,7 @@ export class JobView {
 
   follow() {
     this.stream?.close();
+    /** @type {Record<string, (document: any) => void>} */
     const handlers = {
       curves: (columns) => this.curves.whole(columns),
       rows: (rows) => this.add(rows),
@@ -88,12 +105,14 @@ export class JobView {
     if (line.id === this.job && this.state && !this.stream && line.state !== this.state.state) this.follow();
   }
 
+  /** @param {string} text */
   say(text) {
     this.notice.textContent = text;
     this.notice.hidden = !text;
     if (text && !this.state) this.head.clear();
   }
 
+  /** @param {import("./curve_columns.js").MetricRow[]} rows */
   add(rows) {
     this.curves.add(rows);
     if (this.curves.columns.tooMany) this.follow();
@@ -110,6 +129,7 @@ export class JobView {
     if (this.tabs.shown === "recipe" && !this.recipe.childElementCount) this.loadRecipe();
   }
 
+  /** @param {string} name */
   select(name) {
     remember("tab", name === "curves" ? null : name);
     this.tabs.show(name);
@@ -118,6 +138,7 @@ export class JobView {
     if (name === "log") this.log.scrollTop = this.log.scrollHeight;
   }
 
+  /** @param {number} step */
   openRollouts(step) {
     const stage = this.state?.trained.findLast(({ before }) => step > before);
     if (!this.state?.rollouts || (stage && !stage.rollouts)) return;
@@ -126,6 +147,7 @@ export class JobView {
     this.tabs.row.scrollIntoView({ block: "nearest" });
   }
 
+  /** @param {Command} request */
   async command(request) {
     const reply = await this.act(request);
     if (reply.ok) this.follow();
@@ -166,6 +188,7 @@ export class JobView {
   async loadRecipe() {
     const job = this.job;
     try {
+      /** @type {JobDocument} */
       const reply = await getDocument(`/api/jobs/${encodeURIComponent(job)}`);
       if (job !== this.job) return;
       const bar = el("div.train-recipe-bar", {}, copyButton(reply.recipe, "Copy YAML"), el("span.train-mute", {}, "as it was submitted"));

@@ -14,18 +14,28 @@ import { StartCard } from "./start_card.js";
 import { TasksPanel } from "../tasks/panel.js";
 import { HERE, isRented } from "./places.js";
 
+/** @typedef {import("../lib/api.js").Command} Command */
+/** @typedef {import("../lib/reply.js").Problem} Problem */
+/** @typedef {import("../types").RecipeDocument["recipe"]} Recipe */
+/** @typedef {import("../types").JobLine} JobLine */
+
 const CHECK_MS = 350;
 const JOBS_MS = 4000;
 
+/** @param {HTMLElement} root */
 export function mount(root) {
   new TrainPage(root).start();
 }
 
 export class TrainPage {
+  /** @param {HTMLElement} root */
   constructor(root) {
+    /** @type {Recipe | null} */
     this.recipe = null;
     this.preset = "";
+    /** @type {Problem[]} */
     this.problems = [];
+    /** @type {JobLine[]} */
     this.jobs = [];
     this.toast = new Toast();
     this.drawer = new Drawer();
@@ -53,9 +63,12 @@ export class TrainPage {
     const jobs = this.loadJobs();
     const reply = await this.ask({ action: "open" });
     if (!reply.ok) return this.toast.say(plain(reply.problems), true);
+    /** @type {import("../types").PresetDocument[]} */
     this.presets = reply.presets;
     this.preset = reply.preset;
+    /** @type {string[]} */
     this.pools = reply.pools;
+    /** @type {Record<string, any>} */
     this.schema = reply.schema;
     this.editor.build(reply.schema, reply.pools);
     this.card.build();
@@ -87,6 +100,7 @@ export class TrainPage {
     this.card.edit.setAttribute("aria-pressed", String(!job));
   }
 
+  /** @param {Record<string, string>} values */
   go(values) {
     const url = new URL(location.href);
     url.search = "";
@@ -97,10 +111,12 @@ export class TrainPage {
 
   // Commands
 
+  /** @param {Command} request */
   ask(request) {
     return sendCommand("train", request);
   }
 
+  /** @param {Command} request */
   async act(request) {
     const reply = await this.ask(request);
     this.toast.say(reply.ok ? reply.message : plain(reply.problems), !reply.ok);
@@ -126,7 +142,11 @@ export class TrainPage {
     else this.refuse(reply.problems);
   }
 
-  /** The server's reading of the recipe, and what it lacks. */
+  /**
+   * The server's reading of the recipe, and what it lacks.
+   * @param {import("../types").RecipeDocument} reply
+   * @param {"form" | "yaml" | null} typedIn
+   */
   take(reply, typedIn = null) {
     this.recipe = reply.recipe;
     this.text = reply.yaml;
@@ -144,6 +164,7 @@ export class TrainPage {
     if (this.checked && !elsewhere) this.fit.estimate(this.recipe, this.missing);
   }
 
+  /** @param {Problem[]} problems */
   refuse(problems) {
     this.problems = problems;
     this.checked = true;
@@ -152,15 +173,21 @@ export class TrainPage {
     this.card.draw();
   }
 
+  /** @param {string} name */
   async choose(name) {
     await this.replace({ action: "preset", name }, name);
   }
 
+  /** @param {string} job */
   async editJob(job) {
     if (await this.replace({ action: "of_job", job }, "")) this.go({ new: "1" });
   }
 
-  /** Take another recipe in place of this one; false when there is none. */
+  /**
+   * Take another recipe in place of this one; false when there is none.
+   * @param {Command} request
+   * @param {string} preset
+   */
   async replace(request, preset) {
     const reply = await this.ask(request);
     if (!reply.ok) {
@@ -173,7 +200,10 @@ export class TrainPage {
     return true;
   }
 
-  /** Take another source of tasks; the own tasks of another pool bring the recipe for it. */
+  /**
+   * Take another source of tasks; the own tasks of another pool bring the recipe for it.
+   * @param {string} source
+   */
   async chooseTasks(source) {
     const pool = source.startsWith("practice:") ? source.slice("practice:".length) : "";
     const { recipe } = this;
@@ -183,6 +213,7 @@ export class TrainPage {
     await this.replace(command, "");
   }
 
+  /** @param {string} key */
   reveal(key) {
     this.go({ new: "1" });
     this.editor.reveal(key, this.problems);
@@ -212,7 +243,10 @@ export class TrainPage {
     }
   }
 
-  /** Show what a rented machine costs. Null when a person agrees, else what kept the job from starting. */
+  /**
+   * Show what a rented machine costs. Null when a person agrees, else what kept the job from starting.
+   * @param {object} draft
+   */
   async agreeToRent(draft) {
     const reply = await this.ask({ action: "rent", ...draft });
     if (!reply.ok) return reply;
@@ -234,7 +268,10 @@ export class TrainPage {
     }
   }
 
-  /** A job or a checkpoint was renamed, deleted or put back. */
+  /**
+   * A job or a checkpoint was renamed, deleted or put back.
+   * @param {{ kind: string, name: string, gone: boolean }} change
+   */
   async onHousekeeping({ kind, name, gone }) {
     await this.loadJobs();
     if (kind !== "job") this.view.follow();

@@ -4,16 +4,28 @@ import { button } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
 import { RecipeForm } from "./recipe_form.js";
 
+/** @typedef {import("../lib/reply.js").Problem} Problem */
+/** @typedef {"form" | "yaml"} Way */
+
+/** @type {[Way, string][]} */
 const WAYS = [["form", "Form"], ["yaml", "YAML"]];
 
 export class RecipeEditor {
-  /** `onEdit` hears that something was typed. */
+  /**
+   * `onEdit` hears that something was typed.
+   * @param {() => void} onEdit
+   */
   constructor(onEdit) {
     this.onEdit = onEdit;
+    /** @type {Way | null} */
     this.typed = null; // form, yaml, or null: nothing since the recipe was taken
     this.root = el("section.train-card.train-recipe", { "aria-label": "Recipe" });
   }
 
+  /**
+   * @param {Record<string, any>} schema
+   * @param {string[]} pools
+   */
   build(schema, pools) {
     this.form = new RecipeForm(schema, pools, () => this.markTyped("form"));
     const text =
@@ -35,12 +47,16 @@ export class RecipeEditor {
     this.fold(true);
   }
 
-  /** Most jobs are started as a preset has them: the fields show when they are wanted. */
+  /**
+   * Most jobs are started as a preset has them: the fields show when they are wanted.
+   * @param {boolean} folded
+   */
   fold(folded) {
     this.body.hidden = this.ways.hidden = folded;
     this.opener.hidden = !folded;
   }
 
+  /** @param {Way} name */
   setWay(name) {
     this.form.root.hidden = name !== "form";
     this.yaml.hidden = name !== "yaml";
@@ -48,6 +64,7 @@ export class RecipeEditor {
     if (name === "yaml") this.yaml.rows = Math.max(24, this.yaml.value.split("\n").length + 1);
   }
 
+  /** @param {Way} way */
   markTyped(way) {
     this.typed = way;
     this.onEdit();
@@ -59,7 +76,11 @@ export class RecipeEditor {
     return this.typed === "yaml" ? { yaml: this.yaml.value } : { recipe: this.form.read() };
   }
 
-  /** The server's reading of the recipe. What is being typed in is left alone. */
+  /**
+   * The server's reading of the recipe. What is being typed in is left alone.
+   * @param {import("../types").RecipeDocument} reply
+   * @param {Way | null} typedIn
+   */
   take({ recipe, yaml, teachers }, typedIn) {
     this.recipe = recipe;
     if (typedIn !== "form") this.form.set(recipe);
@@ -68,7 +89,10 @@ export class RecipeEditor {
     this.show([]);
   }
 
-  /** Problems at their fields, and the others on top. */
+  /**
+   * Problems at their fields, and the others on top.
+   * @param {Problem[]} problems
+   */
   show(problems) {
     const left = this.typed === "yaml" ? problems : this.form.show(problems);
     this.wrong.replaceChildren(...left.map(([key, what]) => {
@@ -79,7 +103,11 @@ export class RecipeEditor {
     }));
   }
 
-  /** Show a field; YAML that has problems stays, because the form does not have its text. */
+  /**
+   * Show a field; YAML that has problems stays, because the form does not have its text.
+   * @param {string} key
+   * @param {Problem[]} problems
+   */
   reveal(key, problems) {
     this.fold(false);
     if (this.typed !== "yaml" || !problems.length) this.setWay("form");

@@ -10,7 +10,11 @@ const REFRESH_MS = 3000;
 
 export class Rollouts {
   constructor() {
+    /** @type {string | null} */
     this.job = null;
+    /** @type {number | null} */
+    this.size = null; // episodes that there were when a step was loaded last
+    /** @type {number | null} */
     this.step = null; // null: the newest
     this.root = el("div.train-rollouts");
     this.bar = el("div.train-rollouts-bar");
@@ -22,22 +26,30 @@ export class Rollouts {
     this.drawBar();
   }
 
+  /** @param {string} job */
   clear(job) {
     this.job = job;
     this.step = null;
+    /** @type {import("../types").RolloutPage | null} */
     this.reply = null;
     this.list.replaceChildren();
     this.more.hidden = true;
     this.say("");
   }
 
-  /** Show a step; null is the newest one and follows it. */
+  /**
+   * Show a step; null is the newest one and follows it.
+   * @param {number | null} step
+   */
   async show(step) {
     this.step = step;
     await this.load(false);
   }
 
-  /** New groups were written: show them when the newest step is being watched. */
+  /**
+   * New groups were written: show them when the newest step is being watched.
+   * @param {number} size
+   */
   refresh(size) {
     if (size === this.size || this.root.hidden) return;
     if (this.reply && Date.now() - this.loaded < REFRESH_MS) return;
@@ -46,11 +58,16 @@ export class Rollouts {
     else this.load(false, true);
   }
 
+  /**
+   * @param {boolean} append
+   * @param {boolean} stepsOnly
+   */
   async load(append, stepsOnly = false) {
     const request = (this.request = Symbol());
     this.loaded = Date.now();
     const query = new URLSearchParams({ first: String(append ? this.list.children.length : 0) });
-    if (this.step !== null) query.set("step", this.step);
+    if (this.step !== null) query.set("step", String(this.step));
+    /** @type {import("../types").RolloutPage} */
     let reply;
     try {
       reply = await getDocument(`/api/jobs/${encodeURIComponent(this.job)}/rollouts?${query}`);
@@ -68,6 +85,10 @@ export class Rollouts {
     return this.say(reply.steps.length ? "" : "No episodes yet. They come with the first step of reinforcement learning; SFT has none.");
   }
 
+  /**
+   * @param {string} text
+   * @returns {null}
+   */
   say(text) {
     this.note.textContent = text;
     this.note.hidden = !text;
@@ -76,6 +97,7 @@ export class Rollouts {
   }
 
   drawBar() {
+    /** @param {number} by */
     const go = (by) => {
       const at = this.reply.steps.indexOf(this.reply.step) + by;
       if (at >= 0 && at < this.reply.steps.length) this.show(this.reply.steps[at]);
@@ -85,8 +107,8 @@ export class Rollouts {
     this.before.addEventListener("click", () => go(-1));
     this.after.addEventListener("click", () => go(1));
     this.slider = el("input.train-rollouts-slider", { type: "range", min: "0", step: "1", "aria-label": "Step" });
-    this.slider.addEventListener("input", () => (this.number.textContent = `Step ${count(this.reply.steps[this.slider.value])}`));
-    this.slider.addEventListener("change", () => this.show(this.reply.steps[this.slider.value]));
+    this.slider.addEventListener("input", () => (this.number.textContent = `Step ${count(this.reply.steps[this.slider.valueAsNumber])}`));
+    this.slider.addEventListener("change", () => this.show(this.reply.steps[this.slider.valueAsNumber]));
     this.number = el("b.train-rollouts-step");
     this.newest = el("button.page-chip", { type: "button" }, "Follow the newest");
     this.newest.addEventListener("click", () => this.show(null));
@@ -133,6 +155,10 @@ function describeEqual(reply) {
   return reply.episodes.some((episode) => episode.advantage !== 0) ? outcome : `${outcome}: teaches nothing`;
 }
 
+/**
+ * @param {string} text
+ * @param {"warn" | "mute"} kind
+ */
 function flag(text, kind) {
   return el("span.train-rollouts-flag", { "data-kind": kind }, text);
 }
@@ -201,7 +227,11 @@ function picture(graph) {
   return root;
 }
 
-/** The advantage as a bar to the right (more of this) or to the left (less of it). */
+/**
+ * The advantage as a bar to the right (more of this) or to the left (less of it).
+ * @param {number} advantage
+ * @param {number} most
+ */
 function bar(advantage, most) {
   const fill = el("i", { class: advantage > 0 ? "train-rollouts-plus" : advantage < 0 ? "train-rollouts-minus" : "" });
   fill.style.width = `${(Math.abs(advantage) / most) * 50}%`;
@@ -221,10 +251,12 @@ function terms(values) {
   return list;
 }
 
+/** @param {number} value */
 function formatFixed(value) {
   return Number(value).toFixed(2);
 }
 
+/** @param {number} value */
 function formatSigned(value) {
   return `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value).toFixed(2)}`;
 }

@@ -14,14 +14,20 @@ const ADDRESS = "ray://10.0.0.5:10001";
 
 const TINY = "The tiny model knows only the starter pool, by heart: it plans ledger, atlas, forge and itinerary tasks and nothing else. It cannot read another pool, chat, or answer from knowledge; for that choose starter:smollm2 or a model of the hub.";
 
-/** A preset's name, and what it needs that is not installed here. */
+/** A preset's name, and what it needs that is not installed here.
+ * @param {import("../types").PresetDocument} preset */
 const labelPreset = ({ name, needs: lacking }) => (lacking ? `${name} · needs ${lacking}` : name);
 
 export class StartCard {
-  /** Draws what the `page` knows of its recipe; commands go to it. */
+  /**
+   * Draws what the `page` knows of its recipe; commands go to it.
+   * @param {import("./page.js").TrainPage} page
+   */
   constructor(page) {
     this.page = page;
     this.writesAddress = false;
+    /** @type {import("../types").RentedPlace[] | null} */
+    this.rented = null; // those that can be rented, once they were asked for
     this.root = el("section.train-card.train-start", { "aria-label": "New job" });
   }
 
@@ -94,14 +100,20 @@ export class StartCard {
     if (document.activeElement !== this.address) this.address.value = isCluster(where) ? where : "";
   }
 
-  /** Take another place, or keep the one before where it is none. */
+  /**
+   * Take another place, or keep the one before where it is none.
+   * @param {string} where
+   */
   async setPlace(where) {
     const { page } = this;
     this.writesAddress = false;
     if (!(await page.replace({ action: "check", recipe: { ...page.recipe, where } }, page.preset))) this.drawPlace();
   }
 
-  /** Run on another machine; those that can be rented are asked for when a person first wants one. */
+  /**
+   * Run on another machine; those that can be rented are asked for when a person first wants one.
+   * @param {string} where
+   */
   async choosePlace(where) {
     const { page } = this;
     if (where === CLUSTER) {
@@ -123,7 +135,7 @@ export class StartCard {
 
   drawNeeds() {
     const { page } = this;
-    const problems = page.problems.map(([key, sentence]) => ({ key, sentence, blocks: true }));
+    const problems = page.problems.map(([key, sentence]) => ({ key, sentence, link: "", blocks: true }));
     const all = [...problems, ...(problems.length ? [] : page.missing)];
     const blocking = all.filter((item) => item.blocks);
     const head = el("p.train-needs-head");
@@ -172,20 +184,34 @@ export class StartCard {
     this.terminal.dataset.drawn = "1";
   }
 
-  /** Ask before a job is started that will not fit. */
+  /**
+   * Ask before a job is started that will not fit.
+   * @param {string} reason
+   */
   confirm(reason) {
     const sentence = `It will not fit. ${reason} It may end before its first step, or when memory runs out.`;
     return this.ask("It will not fit", [sentence], "Start anyway", "page-danger");
   }
 
-  /** Ask before a machine is rented. */
+  /**
+   * Ask before a machine is rented.
+   * @param {string[]} terms
+   */
   agree(terms) {
     return this.ask("Rent this machine?", terms, "Rent it", "page-primary");
   }
 
-  /** Show sentences in place of the button until a person decides. */
+  /**
+   * Show sentences in place of the button until a person decides.
+   * @param {string} title
+   * @param {string[]} sentences
+   * @param {string} go
+   * @param {"page-primary" | "page-danger"} kind
+   * @returns {Promise<boolean>}
+   */
   ask(title, sentences, go, kind) {
     return new Promise((resolve) => {
+      /** @param {boolean} start */
       const close = (start) => {
         box.remove();
         this.button.hidden = false;
