@@ -3,12 +3,38 @@
 
 import { svg } from "../lib/dom.js";
 
+/** @typedef {import("./formats.js").Interval} Interval */
+/** @typedef {Map<string, string>} Colours */
+/** @typedef {(value: number) => number} Scale */
+/** @typedef {(value: number) => string} Write */
+/** @typedef {{ label: string, value: Interval, note: string }} Labelled */
+/** @typedef {{ label: string, points: { name: string, value: Interval, note: string }[] }} DotGroup */
+/** @typedef {{ name: string, x: number, y: Interval, efficient: boolean, note: string }} Dot */
+/** @typedef {{ name: string, points: number[][], dots?: boolean }} Series */
+/** @typedef {{ step: number, best?: boolean }} Mark */
+/** @typedef {{ x: number, y: number, size: number }} Spot taken by a name */
+/**
+ * @typedef {{ top: number, height: number, left: number, right: number, width: number, written: Write,
+ *   onStep: (step: number) => void }} Surface
+ */
+/**
+ * @typedef {{ written: Write, low?: number | null, high?: number | null, marks?: Mark[], onStep?: ((step: number) => void) | null,
+ *   range?: number[] | null, height?: number }} LineOptions
+ */
+/** @typedef {{ label: string, cells: ({ value: number, text: string } | null)[] }} Box */
+
 const LETTER = 6.6; // width of a letter at 12 px, about
 const LINE = 18;
 const ROW = 26;
 const GAP = 12;
 
-/** Points with intervals, in groups of one line each: [{label, points: [{name, value: [mean, low, high], note}]}]. */
+/**
+ * Points with intervals, in groups of one line each: [{label, points: [{name, value: [mean, low, high], note}]}].
+ * @param {number} width
+ * @param {DotGroup[]} groups
+ * @param {Colours} colours
+ * @param {{ low?: number, high?: number, written: Write }} how
+ */
 export function dotPlot(width, groups, colours, { low = 0, high = 1, written }) {
   const names = [...new Set(groups.flatMap((group) => group.points.map((point) => point.name)))];
   const left = gutter(groups.map((group) => group.label), width);
@@ -32,7 +58,12 @@ export function dotPlot(width, groups, colours, { low = 0, high = 1, written }) 
   return root;
 }
 
-/** Differences from zero with intervals, a line each: [{label, value: [mean, low, high], note}]. */
+/**
+ * Differences from zero with intervals, a line each: [{label, value: [mean, low, high], note}].
+ * @param {number} width
+ * @param {Labelled[]} rows
+ * @param {{ written: Write }} how
+ */
 export function differencePlot(width, rows, { written }) {
   const ends = rows.flatMap((row) => row.value);
   const [least, most] = [Math.min(0, ...ends), Math.max(0, ...ends)]; // zero is always there, an empty side is not
@@ -59,7 +90,13 @@ export function differencePlot(width, rows, { written }) {
   return root;
 }
 
-/** Bars of shares: [{label, parts: {name: share}}]. Shares of one line add up to one. */
+/**
+ * Bars of shares: [{label, parts: {name: share}}]. Shares of one line add up to one.
+ * @param {number} width
+ * @param {{ label: string, parts: Record<string, number> }[]} rows
+ * @param {string[]} names
+ * @param {Colours} colours
+ */
 export function shareBars(width, rows, names, colours) {
   const left = gutter(rows.map((row) => row.label), width);
   const legendHeight = legendOf(null, names, colours, width);
@@ -85,15 +122,23 @@ export function shareBars(width, rows, names, colours) {
   return root;
 }
 
-/** Price against score: [{name, x, y: [mean, low, high], efficient, note}]; the frontier is a line. */
+/**
+ * Price against score: [{name, x, y: [mean, low, high], efficient, note}]; the frontier is a line.
+ * @param {number} width
+ * @param {Dot[]} dots
+ * @param {Colours} colours
+ * @param {{ label: string, written: Write }} how
+ */
 export function scatter(width, dots, colours, { label, written }) {
   const height = Math.max(280, Math.min(420, width * 0.55));
   const [left, bottom, top] = [48, 44, 10];
   const most = Math.max(...dots.map((dot) => dot.x), 1e-12);
   const least = Math.min(...dots.filter((dot) => dot.x > 0).map((dot) => dot.x));
   const wide = dots.every((dot) => dot.x > 0) && most / least > 30;
+  /** @type {[number, number]} */
   const reach = wide ? [Math.log10(least) - 0.15, Math.log10(most) + 0.15] : [-0.03 * most, most * 1.08];
   const place = scale(...reach, left, width - 16);
+  /** @param {number} value */
   const x = (value) => place(wide ? Math.log10(value) : value);
   const y = scale(0, 1, height - bottom, top);
   const root = canvas(width, height, `Score against ${label}`);
@@ -110,6 +155,7 @@ export function scatter(width, dots, colours, { label, written }) {
   const best = dots.filter((dot) => dot.efficient).sort((a, b) => a.x - b.x || a.y[0] - b.y[0]);
   if (best.length > 1)
     root.append(svg("polyline", { points: best.map((dot) => `${x(dot.x)},${y(dot.y[0])}`).join(" "), class: "compare-chart-frontier" }));
+  /** @type {Spot[]} */
   const taken = [];
   for (const dot of [...dots].sort((a, b) => b.y[0] - a.y[0])) {
     const [at, on] = [x(dot.x), y(dot.y[0])];
@@ -129,7 +175,13 @@ export function scatter(width, dots, colours, { label, written }) {
   return root;
 }
 
-/** Lines over steps: [{name, points: [[step, value, low?, high?]], dots?}]. `onStep(step)` hears a click. */
+/**
+ * Lines over steps: [{name, points: [[step, value, low?, high?]], dots?}]. `onStep(step)` hears a click.
+ * @param {number} width
+ * @param {Series[]} series
+ * @param {Colours} colours
+ * @param {LineOptions} how
+ */
 export function lineChart(width, series, colours, {
   written, low = null, high = null, marks = [], onStep = null, range = null, height = 190,
 }) {
@@ -161,6 +213,12 @@ export function lineChart(width, series, colours, {
   return root;
 }
 
+/**
+ * @param {Series} series
+ * @param {Scale} x
+ * @param {Scale} y
+ * @param {string} colour
+ */
 function line(series, x, y, colour) {
   const points = series.points.filter(([, value]) => value !== null && value !== undefined);
   const parts = [];
@@ -180,11 +238,18 @@ function line(series, x, y, colour) {
   return parts;
 }
 
-/** The surface over a line chart: a crosshair with the values, and a click for the step. */
+/**
+ * The surface over a line chart: a crosshair with the values, and a click for the step.
+ * @param {number[]} steps
+ * @param {Series[]} series
+ * @param {Scale} x
+ * @param {Surface} place
+ */
 function clickable(steps, series, x, { top, height, left, right, written, onStep, width }) {
   const cross = svg("line", { y1: top + 6, y2: top + height, class: "compare-chart-cross", visibility: "hidden" });
   const readout = text("", 0, top + 12, "compare-chart-value");
   const surface = svg("rect", { x: left, y: top, width: Math.max(1, right - left), height, fill: "transparent", "pointer-events": "all" });
+  /** @param {MouseEvent} event */
   const nearest = (event) => {
     const box = surface.ownerSVGElement.getBoundingClientRect();
     const at = ((event.clientX - box.left) / box.width) * width;
@@ -192,7 +257,7 @@ function clickable(steps, series, x, { top, height, left, right, written, onStep
   };
   surface.addEventListener("pointermove", (event) => {
     const step = nearest(event);
-    for (const name of ["x1", "x2"]) cross.setAttribute(name, x(step));
+    for (const name of ["x1", "x2"]) cross.setAttribute(name, String(x(step)));
     cross.setAttribute("visibility", "visible");
     const values = series
       .map((entry) => entry.points.find(([at]) => at === step)?.[1])
@@ -200,7 +265,7 @@ function clickable(steps, series, x, { top, height, left, right, written, onStep
       .filter(Boolean);
     readout.textContent = `step ${step}: ${values.join(" · ")}`;
     const far = x(step) > (left + right) / 2;
-    readout.setAttribute("x", x(step) + (far ? -6 : 6));
+    readout.setAttribute("x", String(x(step) + (far ? -6 : 6)));
     readout.setAttribute("text-anchor", far ? "end" : "start");
   });
   surface.addEventListener("pointerleave", () => {
@@ -211,7 +276,12 @@ function clickable(steps, series, x, { top, height, left, right, written, onStep
   return svg("g", { class: "compare-chart-hit" }, cross, readout, surface);
 }
 
-/** A table of shares as coloured cells: rows [{label, cells: [{value, text} or null]}]. */
+/**
+ * A table of shares as coloured cells: rows [{label, cells: [{value, text} or null]}].
+ * @param {number} width
+ * @param {string[]} columns
+ * @param {Box[]} rows
+ */
 export function heat(width, columns, rows) {
   const left = gutter(rows.map((row) => row.label), width);
   const size = (width - left) / columns.length;
@@ -232,29 +302,52 @@ export function heat(width, columns, rows) {
   return root;
 }
 
-/** The ground of a cell that holds a share. */
+/**
+ * The ground of a cell that holds a share.
+ * @param {number} value
+ */
 export function shade(value) {
   return `color-mix(in srgb, var(--podium-accent) ${Math.round(6 + value * 34)}%, var(--podium-card))`;
 }
 
 // Parts
 
+/**
+ * @param {number} width
+ * @param {number} height
+ * @param {string} label
+ */
 export function canvas(width, height, label) {
   return svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "compare-chart", role: "img", "aria-label": label });
 }
 
+/**
+ * @param {string} content
+ * @param {number} x
+ * @param {number} y
+ * @param {string} className
+ * @param {"start" | "middle" | "end"} anchor
+ */
 export function text(content, x, y, className, anchor = "start") {
   const node = svg("text", { x, y, class: className, "text-anchor": anchor, "dominant-baseline": "central" });
   node.textContent = content;
   return node;
 }
 
+/** @param {string} content */
 function makeTitle(content) {
   const node = svg("title");
   node.textContent = content;
   return node;
 }
 
+/**
+ * @param {Scale} x
+ * @param {number} y
+ * @param {{ value: Interval }} point
+ * @param {string} colour
+ * @param {string} title
+ */
 function whisker(x, y, { value: [mean, low, high] }, colour, title) {
   return svg(
     "g", {}, makeTitle(title), svg("line", { x1: x(low), x2: x(high), y1: y, y2: y, stroke: colour, "stroke-width": 2, opacity: 0.55 }),
@@ -262,6 +355,11 @@ function whisker(x, y, { value: [mean, low, high] }, colour, title) {
   );
 }
 
+/**
+ * @param {number} x
+ * @param {number} y
+ * @param {Mark} mark
+ */
 function diamond(x, y, mark) {
   const size = mark.best ? 5.5 : 4;
   return svg(
@@ -274,6 +372,14 @@ function diamond(x, y, mark) {
   );
 }
 
+/**
+ * @param {SVGElement} root
+ * @param {Scale} x
+ * @param {number[]} marks
+ * @param {number} top
+ * @param {number} bottom
+ * @param {Write} written
+ */
 function axis(root, x, marks, top, bottom, written) {
   for (const tick of marks) root.append(
     svg("line", { x1: x(tick), x2: x(tick), y1: top, y2: bottom, class: "compare-chart-grid" }),
@@ -281,7 +387,13 @@ function axis(root, x, marks, top, bottom, written) {
   );
 }
 
-/** Coloured squares with names, in as many lines as they need; gives the height that they take. */
+/**
+ * Coloured squares with names, in as many lines as they need; gives the height that they take.
+ * @param {SVGElement | null} root
+ * @param {string[]} names
+ * @param {Colours} colours
+ * @param {number} width
+ */
 function legendOf(root, names, colours, width) {
   let [x, y] = [0, 9];
   for (const name of names) {
@@ -295,21 +407,41 @@ function legendOf(root, names, colours, width) {
   return y + 15;
 }
 
-/** Room for labels on the left. */
+/**
+ * Room for labels on the left.
+ * @param {string[]} labels
+ * @param {number} width
+ */
 function gutter(labels, width) {
   return Math.min(width * 0.38, Math.max(60, 14 + Math.max(0, ...labels.map((label) => label.length)) * LETTER));
 }
 
+/**
+ * @param {string} label
+ * @param {number} room
+ */
 function cut(label, room) {
   const most = Math.max(4, Math.floor((room - 12) / LETTER));
   return label.length > most ? `${label.slice(0, most - 1)}…` : label;
 }
 
+/**
+ * @param {number} low
+ * @param {number} high
+ * @param {number} from
+ * @param {number} to
+ * @returns {Scale}
+ */
 function scale(low, high, from, to) {
   return (value) => from + ((value - low) / (high - low || 1)) * (to - from);
 }
 
-/** Round numbers from low to high. */
+/**
+ * Round numbers from low to high.
+ * @param {number} low
+ * @param {number} high
+ * @param {number} about
+ */
 function ticks(low, high, about = 5) {
   const raw = (high - low) / about || 1;
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -319,6 +451,10 @@ function ticks(low, high, about = 5) {
   return marks;
 }
 
+/**
+ * @param {number} low
+ * @param {number} high
+ */
 function decades(low, high) {
   const marks = [];
   for (let power = Math.floor(low); power <= Math.ceil(high); power += 1)
@@ -329,9 +465,16 @@ function decades(low, high) {
   return marks;
 }
 
-/** A height for a name near `y` that no other name has. */
+/**
+ * A height for a name near `y` that no other name has.
+ * @param {Spot[]} taken
+ * @param {number} x
+ * @param {number} y
+ * @param {number} size
+ */
 function free(taken, x, y, size) {
   let at = y;
+  /** @param {Spot} box */
   const overlaps = (box) => Math.abs(box.y - at) < 13 && x < box.x + box.size && box.x < x + size;
   for (let tries = 0; tries < 30 && taken.some(overlaps); tries += 1)
     at = y + (tries % 2 ? -1 : 1) * 7 * (Math.floor(tries / 2) + 1);

@@ -7,6 +7,11 @@ import { emptyState, Filters } from "./filters.js";
 import { all, ask, one } from "./address.js";
 import { difference, interval, percent, plural, points } from "./formats.js";
 
+/** @typedef {import("./page.js").ComparePage} ComparePage */
+/** @typedef {import("../types").MatrixRow} MatrixRow */
+/** @typedef {import("../types").WorkerDrop} WorkerDrop */
+
+/** @type {Record<string, string>} */
 const ABOUT = {
   seen: "The pool as it is",
   memory: "With lessons of the pool's recorded failures in the prompt",
@@ -23,6 +28,7 @@ const ABOUT = {
 };
 
 export class MatrixView {
+  /** @param {ComparePage} page */
   constructor(page) {
     this.page = page;
     this.root = el("div.compare-condition");
@@ -31,6 +37,7 @@ export class MatrixView {
     this.root.append(this.filters.root, this.body);
   }
 
+  /** @param {boolean} again */
   async show(again = false) {
     const filters = { job: all("job"), family: one("family"), level: one("level") };
     if (JSON.stringify(filters) === this.shown && !again) return;
@@ -44,10 +51,12 @@ export class MatrixView {
     else this.body.replaceChildren(emptyState(reply.hint, this.page, { conditions: ["renamed", "distractors", "missing", "flaky"] }));
   }
 
+  /** @param {import("../types").MatrixDocument} reply */
   draw(reply) {
     this.filters.fill({ family: reply.choices.families, level: reply.choices.levels }, (name, value) =>
       (name === "level" ? `level ${value}` : value));
     const shown = reply.columns.filter((name) => name !== "priced" || reply.rows.some((row) => row.cells.priced));
+    /** @type {(name: string) => import("./figure.js").Column<MatrixRow>} */
     const cell = (name) => ({
       label: name, title: ABOUT[name], text: (row) => (row.cells[name] ? interval(row.cells[name].mean) : "–"),
       node: (row) => fillCell(row.cells[name]),
@@ -56,6 +65,7 @@ export class MatrixView {
         [`${name}_high`, (row) => row.cells[name]?.mean[2]], [`${name}_change`, (row) => row.cells[name]?.change?.[0]],
       ],
     });
+    /** @type {import("./figure.js").Column<MatrixRow>[]} */
     const columns = [
       {
         label: "Orchestrator", text: (row) => row.orchestrator,
@@ -125,6 +135,7 @@ function fillCell(cell) {
 }
 
 export class AblationView {
+  /** @param {ComparePage} page */
   constructor(page) {
     this.page = page;
     this.root = el("div.compare-ablation");
@@ -135,6 +146,7 @@ export class AblationView {
     this.root.append(this.filters.root, this.body);
   }
 
+  /** @param {boolean} again */
   async show(again = false) {
     const filters = { job: all("job"), family: one("family"), level: one("level"), orchestrator: one("ablated") };
     if (JSON.stringify(filters) === this.shown && !again) return;
@@ -148,10 +160,12 @@ export class AblationView {
     else this.body.replaceChildren(emptyState(reply.hint, this.page, this.settings([])));
   }
 
+  /** @param {string[]} orchestrators */
   settings(orchestrators) {
     return { orchestrators, conditions: ["seen"], without: this.page.reply?.workers || [] };
   }
 
+  /** @param {import("../types").AblationDocument} reply */
   draw(reply) {
     this.filters.fill(
       { ablated: reply.choices.orchestrators, family: reply.choices.families, level: reply.choices.levels },
@@ -180,6 +194,7 @@ export class AblationView {
         rows: reply.workers.map((row) => [row.without, ...row.change, ...row.mean, row.tasks]),
       }),
     });
+    /** @type {import("./figure.js").Column<WorkerDrop>[]} */
     const columns = [
       { label: "Without", text: (row) => row.without },
       {

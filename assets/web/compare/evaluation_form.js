@@ -7,11 +7,17 @@ import { needs } from "../lib/rights.js";
 import { all } from "./address.js";
 import { plural } from "./formats.js";
 
+/** @typedef {import("../types").CompareChoices} CompareChoices */
+/** @typedef {"orchestrators" | "families" | "levels" | "conditions" | "without"} SetName */
+/** @typedef {Partial<Record<SetName, string[]>>} Settings */
+/** @typedef {import("../lib/reply.js").Problem} Problem */
+
 const CHECK_MS = 400;
 const LEVELS = [1, 2, 3];
 const OWN = "practice:";
 
 export class EvaluationForm {
+  /** @param {import("./page.js").ComparePage} page */
   constructor(page) {
     this.page = page;
     this.root = el("details.train-card.compare-evaluate", { "data-testid": "evaluate" });
@@ -22,10 +28,12 @@ export class EvaluationForm {
   build(reply) {
     this.reply = reply;
     this.orchestrators = new Set(all("o"));
+    /** @type {{ families: Set<string>, levels: Set<number>, conditions: Set<string>, without: Set<string> }} */
     this.sets = {
       families: new Set(chooseFamilies(reply)), levels: new Set([1, 2]),
       conditions: new Set(["seen"]), without: new Set(),
     };
+    /** @type {Partial<Record<SetName, Map<string | number, HTMLInputElement>>>} */
     this.fields = {};
     this.numbers = {
       count: number("Tasks", "count", 60, 1), samples: number("Samples of each", "samples", 1, 1),
@@ -57,31 +65,54 @@ export class EvaluationForm {
     this.root.addEventListener("input", () => this.onChange());
   }
 
-  /** The picked orchestrators changed; the form takes them. */
+  /**
+   * The picked orchestrators changed; the form takes them.
+   * @param {string[]} names
+   */
   follow(names) {
     for (const name of names) this.tick("orchestrators", name, true);
     this.onChange();
   }
 
-  /** Open with some settings: {orchestrators, families, conditions, without}. */
+  /**
+   * Open with some settings: {orchestrators, families, conditions, without}.
+   * @param {Settings} settings
+   */
   open(settings) {
-    for (const [name, values] of Object.entries(settings)) for (const value of values) this.tick(name, value, true);
+    for (const [name, values] of Object.entries(settings))
+      for (const value of values) this.tick(/** @type {SetName} */ (name), value, true);
     this.root.open = true;
     this.onChange();
     this.root.scrollIntoView({ block: "nearest" });
     this.root.querySelector("summary").focus();
   }
 
+  /**
+   * @param {SetName} name
+   * @returns {Set<string | number>}
+   */
   set(name) {
     return name === "orchestrators" ? this.orchestrators : this.sets[name];
   }
 
+  /**
+   * @param {SetName} name
+   * @param {string | number} value
+   * @param {boolean} on
+   */
   tick(name, value, on) {
     this.set(name)[on ? "add" : "delete"](value);
     const box = this.fields[name]?.get(value);
     if (box) box.checked = on;
   }
 
+  /**
+   * @param {string} label
+   * @param {SetName} name
+   * @param {(string | number)[]} values
+   * @param {(value: any) => string} words
+   * @param {string} about
+   */
   group(label, name, values, words, about = "") {
     const box = el("fieldset.compare-evaluate-group", { "data-group": name }, el("legend", {}, label));
     if (about) box.append(el("p.train-mute", {}, about));
@@ -99,6 +130,7 @@ export class EvaluationForm {
   }
 
   draft() {
+    /** @param {"count" | "samples" | "max_cost"} name */
     const value = (name) => this.numbers[name].querySelector("input").value;
     const cap = value("max_cost");
     return {
@@ -125,7 +157,7 @@ export class EvaluationForm {
     const request = (this.request = Symbol());
     const reply = await this.page.ask({ action: "check", evaluation: draft });
     if (request !== this.request) return;
-    const problems = reply.ok ? reply.missing.filter((item) => item.blocks).map((item) => [item.key, item.sentence]) : reply.problems;
+    const problems = reply.ok ? listBlocks(reply) : reply.problems;
     this.text = reply.yaml;
     this.show(problems);
     const episodes = draft.orchestrators.length * draft.count * draft.samples * draft.conditions.length;
@@ -134,6 +166,7 @@ export class EvaluationForm {
       : `${plural(draft.orchestrators.length, "orchestrator")} × ${count(draft.count)} tasks × ${plural(draft.samples, "sample")} × ${plural(draft.conditions.length, "condition")}: ${count(episodes)} episodes at most.`;
   }
 
+  /** @param {Problem[]} problems */
   show(problems) {
     this.go.setAttribute("aria-disabled", String(problems.length > 0));
     this.yaml.hidden = problems.length > 0;
@@ -163,19 +196,41 @@ export class EvaluationForm {
   }
 }
 
-/** A pool's own tasks where it has some; otherwise the families that are trained on. */
+/**
+ * What prevents a start.
+ * @param {import("../types").EvaluationCheck} check
+ * @returns {Problem[]}
+ */
+function listBlocks({ missing }) {
+  return missing.filter((item) => item.blocks).map((item) => [item.key, item.sentence]);
+}
+
+/**
+ * A pool's own tasks where it has some; otherwise the families that are trained on.
+ * @param {CompareChoices} choices
+ */
 function chooseFamilies({ families, held_out: held }) {
   const own = families.filter((name) => name.startsWith(OWN));
   return own.length ? own : families.filter((name) => !held.includes(name));
 }
 
+/**
+ * @param {string} name
+ * @param {CompareChoices} choices
+ */
 function nameTasks(name, { held_out: held }) {
   if (name.startsWith(OWN)) return `own tasks of ${name.slice(OWN.length)}`;
   return held.includes(name) ? `${name} (held out)` : name;
 }
 
+/**
+ * @param {string} label
+ * @param {string} name
+ * @param {number | ""} value
+ * @param {number} least
+ */
 function number(label, name, value, least) {
   const input = el("input.page-search", { type: "number", min: least, step: "any", name });
-  input.value = value;
+  input.value = String(value);
   return el("label.compare-query-field", {}, el("span", {}, label), input);
 }

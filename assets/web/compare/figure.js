@@ -2,6 +2,18 @@
 
 import { copyButton, el, svg } from "../lib/dom.js";
 
+/** @typedef {string | number | boolean | null | undefined} Cell */
+/** @typedef {{ columns: string[], rows: Cell[][] }} Data */
+/**
+ * @template Row
+ * @typedef {{ label: string, text: (row: Row) => string, node?: (row: Row) => Node | string, csv?: [string, (row: Row) => Cell][],
+ *   number?: boolean, title?: string }} Column
+ */
+/**
+ * @typedef {{ name: string, title: string, about?: string, draw: (width: number) => SVGSVGElement, data: () => Data,
+ *   show?: HTMLElement | null }} FigureSpec
+ */
+
 const STYLES = [
   "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "opacity", "fill-opacity", "font-family", "font-size",
   "font-weight", "text-anchor", "dominant-baseline",
@@ -14,12 +26,14 @@ const MARGIN = 16;
  * shows that element instead, and `draw` is its picture for exports.
  */
 export class Figure {
+  /** @param {FigureSpec} figure */
   constructor({ name, title, about = "", draw, data, show = null }) {
     this.name = name;
     this.title = title;
     this.draw = draw;
     this.data = data;
     this.show = show;
+    this.width = 0; // that it was drawn for
     this.root = el("section.compare-figure", { "data-figure": name, "aria-label": title });
     this.frame = el("div.compare-figure-frame");
     const head = heading(title, about);
@@ -41,7 +55,11 @@ export class Figure {
     return [action("SVG", () => save(`${this.name}.svg`, this.picture(), "image/svg+xml")), action("PNG", () => this.savePng())];
   }
 
-  /** Draw for the present width; the same width again only when the data changed. */
+  /**
+   * Draw for the present width; the same width again only when the data changed.
+   * @param {boolean} changed
+   * @param {number} room
+   */
   redraw(changed = false, room = this.frame.clientWidth) {
     if (this.show) return;
     const width = Math.floor(room);
@@ -50,7 +68,10 @@ export class Figure {
     this.frame.replaceChildren(this.draw(width));
   }
 
-  /** Take over what another figure of the same name draws; the frame and its buttons stay. */
+  /**
+   * Take over what another figure of the same name draws; the frame and its buttons stay.
+   * @param {Pick<Figure, "draw" | "data">} figure
+   */
   renew({ draw, data }) {
     Object.assign(this, { draw, data });
     this.redraw(true);
@@ -75,6 +96,7 @@ export class Figure {
       }));
       const canvas = el("canvas", { width: image.width * SCALE, height: image.height * SCALE });
       canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+      /** @type {Blob} */
       const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
       saveBlob(`${this.name}.png`, blob);
     } finally {
@@ -83,8 +105,11 @@ export class Figure {
   }
 }
 
-/** Draw figures that stand in the page already: every width is read before the first is drawn, so that the browser lays
- * the page out once and not once for each. */
+/**
+ * Draw figures that stand in the page already: every width is read before the first is drawn, so that the browser lays
+ * the page out once and not once for each.
+ * @param {Figure[]} figures
+ */
 export function redrawAll(figures) {
   const rooms = figures.map((figure) => figure.frame.clientWidth);
   figures.forEach((figure, place) => figure.redraw(true, rooms[place]));
@@ -93,6 +118,9 @@ export function redrawAll(figures) {
 /**
  * A table. A column is {label, title?, text(row), node?(row), csv?: [[heading, value(row)], ...], number?}; `key(row)`
  * names a row in the page.
+ * @template Row
+ * @param {{ name: string, title: string, about?: string, columns: Column<Row>[], rows: Row[], key?: ((row: Row) => string) | null,
+ *   caption?: string }} contents
  */
 export function table({ name, title, about = "", columns, rows, key = null, caption = title }) {
   const head = heading(title, about);
@@ -111,6 +139,10 @@ export function table({ name, title, about = "", columns, rows, key = null, capt
   return el("section.compare-figure.compare-table", { "data-table": name, "aria-label": title }, head, frame);
 }
 
+/**
+ * @template Row
+ * @param {Column<Row>[]} columns
+ */
 function headOf(columns) {
   const line = el("tr");
   for (const column of columns) line.append(el(
@@ -120,6 +152,12 @@ function headOf(columns) {
   return el("thead", {}, line);
 }
 
+/**
+ * @template Row
+ * @param {Column<Row>[]} columns
+ * @param {Row[]} rows
+ * @param {((row: Row) => string) | null} key
+ */
 function bodyOf(columns, rows, key) {
   const node = el("tbody");
   for (const row of rows) {
@@ -137,12 +175,20 @@ function bodyOf(columns, rows, key) {
   return node;
 }
 
+/**
+ * @param {string} title
+ * @param {string} [about]
+ */
 function heading(title, about) {
   const text = el("div.compare-figure-title", {}, el("h3", {}, title));
   if (about) text.append(el("p", {}, about));
   return el("header.compare-figure-head", {}, text);
 }
 
+/**
+ * @param {string} label
+ * @param {() => unknown} work
+ */
 function action(label, work) {
   const button = el("button.podium-link", { type: "button" }, label);
   button.addEventListener("click", work);
@@ -151,23 +197,40 @@ function action(label, work) {
 
 // Files
 
+/**
+ * @template Row
+ * @param {Column<Row>[]} columns
+ * @param {Row[]} rows
+ * @returns {Data}
+ */
 function asData(columns, rows) {
+  /** @type {[string, (row: Row) => Cell][]} */
   const flat = columns.flatMap((column) => column.csv || [[column.label, column.text]]);
   return { columns: flat.map(([label]) => label), rows: rows.map((row) => flat.map(([, value]) => value(row))) };
 }
 
-/** RFC 4180; a cell that a spreadsheet would take for a formula is quoted as text. */
+/**
+ * RFC 4180; a cell that a spreadsheet would take for a formula is quoted as text.
+ * @param {Data} data
+ */
 function csv({ columns, rows }) {
+  /** @param {Cell} value */
   const cell = (value) => {
     if (value === null || value === undefined) return "";
     if (typeof value === "number") return Number.isFinite(value) ? String(value) : "";
-    const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+    const text = /^[=+\-@\t\r]/.test(String(value)) ? `'${value}` : String(value);
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return [columns, ...rows].map((line) => line.map(cell).join(",")).join("\r\n") + "\r\n";
 }
 
+/**
+ * @template Row
+ * @param {Column<Row>[]} columns
+ * @param {Row[]} rows
+ */
 function asMarkdown(columns, rows) {
+  /** @param {string[]} cells */
   const line = (cells) =>
     `| ${cells.map((text) => String(text).replaceAll("\\", "\\\\").replaceAll("|", "\\|").replaceAll(/\s*\n\s*/g, " ")).join(" | ")} |`;
   const rule = columns.map((column) => (column.number ? "---:" : "---"));
@@ -175,8 +238,12 @@ function asMarkdown(columns, rows) {
   return `${[line(columns.map((column) => column.label)), `|${rule.join("|")}|`, ...body].join("\n")}\n`;
 }
 
+/**
+ * @param {SVGSVGElement} drawn
+ * @param {string} title
+ */
 function standalone(drawn, title) {
-  const copy = drawn.cloneNode(true);
+  const copy = /** @type {SVGSVGElement} */ (drawn.cloneNode(true));
   const [from, to] = [[drawn, ...drawn.querySelectorAll("*")], [copy, ...copy.querySelectorAll("*")]];
   from.forEach((node, place) => {
     const style = getComputedStyle(node);
@@ -186,8 +253,8 @@ function standalone(drawn, title) {
   const [x, y, width, height] = copy.getAttribute("viewBox").split(" ").map(Number);
   const [wide, tall] = [width + 2 * MARGIN, height + 2 * MARGIN + 22];
   copy.setAttribute("viewBox", `${x - MARGIN} ${y - MARGIN - 22} ${wide} ${tall}`);
-  copy.setAttribute("width", wide);
-  copy.setAttribute("height", tall);
+  copy.setAttribute("width", String(wide));
+  copy.setAttribute("height", String(tall));
   const page = getComputedStyle(document.body);
   const ground =
     svg("rect", { x: x - MARGIN, y: y - MARGIN - 22, width: wide, height: tall, fill: page.getPropertyValue("--podium-card").trim() });
@@ -201,10 +268,19 @@ function standalone(drawn, title) {
   return new XMLSerializer().serializeToString(copy);
 }
 
+/**
+ * @param {string} name
+ * @param {string} text
+ * @param {string} type
+ */
 function save(name, text, type) {
   saveBlob(name, new Blob([text], { type: `${type};charset=utf-8` }));
 }
 
+/**
+ * @param {string} name
+ * @param {Blob} blob
+ */
 function saveBlob(name, blob) {
   const link = el("a", { href: URL.createObjectURL(blob), download: name });
   link.click();

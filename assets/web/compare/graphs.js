@@ -5,9 +5,13 @@ import { el, svg } from "../lib/dom.js";
 import { canvas, text } from "./charts.js";
 import { Graph } from "../run/graph.js";
 
+/** @typedef {import("../run/graph_frame.js").Place} Place */
+/** @typedef {import("../types").DiffEntry["what"][number]} Mark */
+
 const NARROW = 760; // pixels of the window below which a graph is a list
 
-/** kind of difference -> [word, sign]; the order is that of the legend */
+/** kind of difference -> [word, sign]; the order is that of the legend
+ * @type {Record<string, [string, string]>} */
 export const DIFFERENCES = {
   same: ["same", "="],
   worker: ["other worker", "⇄"],
@@ -19,23 +23,34 @@ export const DIFFERENCES = {
 };
 
 export class SideGraph extends Graph {
-  /** `onMove(at)` hears where this graph was panned or zoomed to. */
+  /**
+   * `onMove(at)` hears where this graph was panned or zoomed to.
+   * @param {(step: number | null) => void} onSelect
+   * @param {(round: number) => void} onTurn
+   * @param {(at: Place, fitted: boolean) => void} onMove
+   */
   constructor(onSelect, onTurn, onMove) {
     super(onSelect, onTurn);
     this.frame.onMove = onMove;
   }
 
+  /** @param {"list" | "graph"} name */
   setView(name) {
     super.setView(name === "list" && innerWidth >= NARROW && !this.pickedView ? "graph" : name);
   }
 
+  /** @param {string} name */
   act(name) {
     this.pickedView = name === "view";
     super.act(name);
     this.pickedView = false;
   }
 
-  /** Go where another graph went. */
+  /**
+   * Go where another graph went.
+   * @param {Place | null} at
+   * @param {boolean} fitted
+   */
   follow(at, fitted) {
     this.frame.follow(at, fitted);
   }
@@ -71,11 +86,18 @@ export class SideGraph extends Graph {
     for (const node of graph.nodes)
       root.append(...box(node, graph, this.diff?.marks[node.id], `${node.id} · ${node.worker}`, node.instruction));
     for (const ghost of this.diff?.ghosts || []) root.append(...box(ghost, graph, ["removed"], `− ${ghost.worker}`, "not here"));
-    if (graph.answer) root.append(...box({ ...graph.answer, role: "answer" }, graph, null, "Answer", episode.answer ?? "not yet"));
+    if (graph.answer) root.append(...box(graph.answer, graph, null, "Answer", episode.answer ?? "not yet"));
     return root;
   }
 }
 
+/**
+ * @param {{ x: number, y: number }} place
+ * @param {import("../types").Graph} graph
+ * @param {Mark[] | null} marks
+ * @param {string} title
+ * @param {string} words
+ */
 function box(place, { node_width: width, node_height: height }, marks, title, words) {
   const differs = marks ? marks[0] : "none";
   const rect = svg("rect", { x: place.x, y: place.y, width, height, rx: 11, class: "compare-graph-box", "data-differs": differs });
@@ -87,15 +109,26 @@ function box(place, { node_width: width, node_height: height }, marks, title, wo
   ];
 }
 
+/**
+ * @param {string} words
+ * @param {number} most
+ */
 function short(words, most) {
   return words.length > most ? `${words.slice(0, most - 1)}…` : words;
 }
 
-/** "other worker, moved" */
+/**
+ * "other worker, moved"
+ * @param {Mark[]} kinds
+ */
 function message(kinds) {
   return kinds.map((kind) => DIFFERENCES[kind][0]).join(", ");
 }
 
+/**
+ * @param {HTMLElement} card
+ * @param {Mark[] | null} kinds
+ */
 function badge(card, kinds) {
   card.querySelector(".compare-graph-badge")?.remove();
   const label = (card.getAttribute("aria-label") || "").replace(/ Compared with the reference: .*$/, "");

@@ -10,10 +10,16 @@ const REFRESH_MS = 4000;
 
 /** The evaluations that are looked at; without a choice the newest one. */
 export class JobChooser {
-  /** `onChange()` hears that others are looked at; `housekeeping` renames, deletes and puts back. */
+  /**
+   * `onChange()` hears that others are looked at; `housekeeping` renames, deletes and puts back.
+   * @param {() => void} onChange
+   * @param {import("../lib/housekeeping.js").Housekeeping} housekeeping
+   */
   constructor(onChange, housekeeping) {
     this.onChange = onChange;
     this.housekeeping = housekeeping;
+    /** @type {string | undefined} */
+    this.drawn = undefined;
     this.root = el("section.train-card.compare-jobs", { "aria-label": "Evaluations" });
     setInterval(() => document.visibilityState === "visible" && this.root.offsetParent && this.load(), REFRESH_MS);
   }
@@ -24,6 +30,7 @@ export class JobChooser {
     if (key === this.drawn || !reply.ok) return;
     const first = this.drawn === undefined;
     this.drawn = key;
+    /** @type {import("../types").EvaluationLine[]} */
     this.jobs = reply.jobs;
     this.draw();
     if (!first) this.onChange();

@@ -20,12 +20,15 @@ const TABS =
   [["query", "One query"], ["suite", "Suite"], ["training", "Training"], ["matrix", "Generalization"], ["ablation", "Ablate the pool"]];
 const MEASURED = ["suite", "matrix", "ablation"]; // tabs that are about evaluations
 
+/** @param {HTMLElement} root */
 export function mount(root) {
   new ComparePage(root).start();
 }
 
-class ComparePage {
+export class ComparePage {
+  /** @param {HTMLElement} root */
   constructor(root) {
+    /** @type {Map<string, string>} */
     this.labels = new Map();
     this.picker = new Picker((names) => this.choose(names));
     this.toast = new Toast();
@@ -33,8 +36,10 @@ class ComparePage {
     this.housekeeping = new Housekeeping(this.drawer, this.toast, (change) => this.onHousekeeping(change));
     this.jobs = new JobChooser(() => this.refresh(), this.housekeeping);
     this.form = new EvaluationForm(this);
+    this.query = new QueryView(this);
+    /** @type {Record<string, { root: HTMLElement, show: (again?: boolean) => unknown }>} */
     this.views = {
-      query: new QueryView(this), suite: new SuiteView(this), training: new TrainingView(this), matrix: new MatrixView(this),
+      query: this.query, suite: new SuiteView(this), training: new TrainingView(this), matrix: new MatrixView(this),
       ablation: new AblationView(this),
     };
     this.tabs = new Tabs("compare", "What is compared", TABS.map(([name, label]) => [name, label, this.views[name].root]), (name) =>
@@ -49,33 +54,41 @@ class ComparePage {
   async start() {
     this.select(this.tabs.has(one("tab")) ? one("tab") : "query", false);
     if (!(await this.loadPool(one("pool")))) return;
-    this.views.query.build(this.reply);
+    this.query.build(this.reply);
     this.form.build(this.reply);
     this.ready = true;
     this.show();
     addEventListener("popstate", () => this.select(one("tab") || "query"));
   }
 
-  /** Who can be compared on a pool; false when that cannot be told. */
+  /**
+   * Who can be compared on a pool; false when that cannot be told.
+   * @param {string} pool
+   */
   async loadPool(pool) {
     const reply = await this.ask({ action: "open", pool });
     if (!reply.ok) {
       this.say(sentences(reply), true);
       return false;
     }
+    /** @type {import("../types").CompareChoices} */
     this.reply = reply;
-    this.labels = new Map(reply.orchestrators.map((orchestrator) => [orchestrator.name, orchestrator.label]));
+    this.labels = new Map(this.reply.orchestrators.map((orchestrator) => [orchestrator.name, orchestrator.label]));
     if (!all("o").length) put({ o: reply.begins });
     this.picker.build(reply, all("o"));
     return true;
   }
 
+  /** @param {string} pool */
   async choosePool(pool) {
     put({ pool });
     if (await this.loadPool(pool)) this.form.build(this.reply);
   }
 
-  /** The name that people read for an orchestrator. */
+  /**
+   * The name that people read for an orchestrator.
+   * @param {string} name
+   */
   label(name) {
     return this.labels.get(name) || this.jobs.findLabel(name) || name;
   }
@@ -84,6 +97,7 @@ class ComparePage {
     return all("o");
   }
 
+  /** @param {string[]} names */
   choose(names) {
     put({ o: names });
     this.form.follow(names);
@@ -91,6 +105,10 @@ class ComparePage {
 
   // Tabs
 
+  /**
+   * @param {string} name
+   * @param {boolean} show
+   */
   select(name, show = true) {
     this.tab = name;
     put({ tab: name === "query" ? null : name });
@@ -111,32 +129,45 @@ class ComparePage {
     if (MEASURED.includes(this.tab)) this.views[this.tab].show(true);
   }
 
-  /** An evaluation was put into the queue: look at it. */
+  /**
+   * An evaluation was put into the queue: look at it.
+   * @param {string} job
+   */
   showEvaluation(job) {
     put({ job: [job] });
     this.jobs.drawn = "";
     this.jobs.load();
   }
 
-  /** An evaluation was renamed, deleted or put back. */
+  /**
+   * An evaluation was renamed, deleted or put back.
+   * @param {{ name: string, gone: boolean }} change
+   */
   onHousekeeping({ name, gone }) {
     if (gone) put({ job: all("job").filter((job) => job !== name) });
     this.jobs.drawn = "";
     this.jobs.load();
   }
 
-  /** Show the form of a new evaluation with these settings. */
+  /**
+   * Show the form of a new evaluation with these settings.
+   * @param {import("./evaluation_form.js").Settings} settings
+   */
   measure(settings) {
     this.form.open(settings);
   }
 
   // Commands
 
+  /** @param {import("../lib/api.js").Command} request */
   ask(request) {
     return sendCommand("compare", request);
   }
 
-  /** A command whose answer is told. */
+  /**
+   * A command whose answer is told.
+   * @param {import("../lib/api.js").Command} request
+   */
   async act(request) {
     const reply = await this.ask(request);
     if (!reply.ok) this.say(sentences(reply), true);
@@ -144,11 +175,16 @@ class ComparePage {
     return reply;
   }
 
+  /**
+   * @param {string} text
+   * @param {boolean} [bad]
+   */
   say(text, bad) {
     this.toast.say(text, bad);
   }
 }
 
+/** @param {{ problems: import("../lib/reply.js").Problem[] }} reply */
 function sentences(reply) {
   const message = reply.problems.map(([key, what]) => (key ? `${key}: ${what}` : what)).join("; ");
   return message ? message[0].toUpperCase() + message.slice(1) : "";

@@ -4,9 +4,13 @@ import { el, icon } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 
 export class Picker {
-  /** `onChange(names)` hears the new choice. */
+  /**
+   * `onChange(names)` hears the new choice.
+   * @param {(names: string[]) => void} onChange
+   */
   constructor(onChange) {
     this.onChange = onChange;
+    /** @type {string[]} */
     this.names = [];
     this.root = el("section.compare-picker", { "aria-label": "Orchestrators" });
     this.chips = el("div.compare-chips", { role: "list" });
@@ -31,12 +35,14 @@ export class Picker {
     this.draw();
   }
 
+  /** @param {string} name */
   take(name) {
     if (name && !this.names.includes(name) && this.names.length < this.reply.most) this.change([...this.names, name]);
     this.add.value = "";
     this.other.value = "";
   }
 
+  /** @param {string[]} names */
   change(names) {
     this.names = names;
     this.draw();
@@ -51,6 +57,7 @@ export class Picker {
       : this.names.length < this.reply.fewest ? `Choose ${this.reply.fewest} to ${this.reply.most}.`
       : "";
     this.add.replaceChildren(el("option", { value: "" }, "Add an orchestrator …"));
+    /** @type {Map<string, HTMLOptGroupElement>} */
     const groups = new Map();
     for (const orchestrator of this.reply.orchestrators) {
       if (this.names.includes(orchestrator.name)) continue;
@@ -60,6 +67,10 @@ export class Picker {
     this.add.append(...groups.values());
   }
 
+  /**
+   * @param {string} name
+   * @param {number} place
+   */
   chip(name, place) {
     const dot = el("i.compare-query-dot");
     dot.style.background = `var(--podium-series-${place + 1})`;

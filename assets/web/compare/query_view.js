@@ -11,12 +11,22 @@ import { ACTIONS } from "../lib/icons.js";
 import { describeSteps, outcomeChip } from "../lib/outcome.js";
 import { needs } from "../lib/rights.js";
 
+/** @typedef {import("./page.js").ComparePage} ComparePage */
+/** @typedef {import("../run/graph_frame.js").Place} Place */
+/** @typedef {import("../types").EpisodeView} EpisodeView */
+/** @typedef {import("../types").StartedRun} StartedRun */
+
 const ARRANGEMENTS = [["side", "Side by side"], ["stack", "Stacked"]];
 
 export class QueryView {
-  /** `page` sends commands, tells who is chosen and says things. */
+  /**
+   * `page` sends commands, tells who is chosen and says things.
+   * @param {ComparePage} page
+   */
   constructor(page) {
     this.page = page;
+    this.shown = ""; // what the address named
+    /** @type {{ node: HTMLElement, head: HTMLElement, graph: SideGraph }[]} */
     this.sides = [];
     this.root = el("div.compare-query");
     this.composer = el("section.train-card.compare-query-composer", { "aria-label": "Query" });
@@ -81,8 +91,10 @@ export class QueryView {
     this.go.disabled = false;
     if (!reply.ok) return;
     this.typed = this.chosen = false;
-    const failed = reply.started.filter((start) => start.problem);
-    const episodes = reply.started.filter((start) => start.episode).map((start) => start.episode);
+    /** @type {StartedRun[]} */
+    const started = reply.started;
+    const failed = started.filter((start) => start.problem);
+    const episodes = started.filter((start) => start.episode).map((start) => start.episode);
     put({ e: episodes, reference: null, step: null });
     this.shown = JSON.stringify([episodes, ""]);
     this.open(episodes);
@@ -93,16 +105,19 @@ export class QueryView {
   /** What a wrong run does otherwise tells more beside a right one: that is the reference, unless a person chose. */
   preferRight() {
     if (this.chosen || one("reference") || !this.state) return;
+    /** @param {EpisodeView} view */
     const isRight = (view) => Boolean(view.episode.verdict?.correct);
     const right = this.state.views.findIndex(isRight);
     if (right > 0) this.changeReference(right);
   }
 
+  /** @param {number} place */
   compareWith(place) {
     this.chosen = true;
     this.changeReference(place);
   }
 
+  /** @param {number} place */
   changeReference(place) {
     put({ reference: place || null });
     this.show();
@@ -110,6 +125,7 @@ export class QueryView {
 
   // The stream
 
+  /** @param {string[]} episodes */
   open(episodes) {
     this.close();
     this.sides = [];
@@ -122,6 +138,7 @@ export class QueryView {
     this.bar.hidden = !episodes.length;
     if (!episodes.length) return;
     const address = query({ e: episodes, reference: one("reference") });
+    /** @type {Record<string, (document: any) => void>} */
     const handlers = {
       views: (document) => this.take(document),
       patch: (change) => this.patch(change),
@@ -147,6 +164,7 @@ export class QueryView {
     if (this.halt) this.halt.hidden = true;
   }
 
+  /** @param {string} text */
   say(text) {
     this.notice.textContent = text;
     this.notice.hidden = !text;
@@ -196,6 +214,7 @@ export class QueryView {
     this.arrange(one("arrange") === "stack" ? "stack" : "side");
   }
 
+  /** @param {string} name */
   arrange(name) {
     put({ arrange: name === "stack" ? name : null });
     this.grid.dataset.arrange = name;
@@ -204,6 +223,7 @@ export class QueryView {
     for (const side of this.sides) side.graph.follow(null, true);
   }
 
+  /** @param {number} place */
   side(place) {
     const head = el("header.compare-query-head");
     const graph =
@@ -213,10 +233,16 @@ export class QueryView {
     return { node, head, graph };
   }
 
+  /**
+   * @param {number} from
+   * @param {Place} at
+   * @param {boolean} fitted
+   */
   moveAll(from, at, fitted) {
     this.sides.forEach((side, place) => place !== from && side.graph.follow(at, fitted));
   }
 
+  /** @param {number} place */
   drawHead(place) {
     const { episode, totals } = this.state.views[place];
     const reference = place === this.state.reference;
@@ -255,6 +281,7 @@ export class QueryView {
 
   drawTable() {
     const rows = this.state.views.map((view, place) => ({ ...view, place }));
+    /** @type {import("./figure.js").Column<EpisodeView & { place: number }>[]} */
     const columns = [
       {
         label: "Orchestrator", text: (row) => row.episode.orchestrator,
@@ -341,6 +368,7 @@ export class QueryView {
     return root;
   }
 
+  /** @param {number} place */
   stepData(place) {
     const { graph } = this.state.views[place];
     const marks = this.state.diffs[place]?.marks || {};
@@ -355,6 +383,10 @@ export class QueryView {
 
   // Selection: the same step in every graph
 
+  /**
+   * @param {number} place
+   * @param {number | null} step
+   */
   select(place, step) {
     const slot = step ? this.state.slots[place][step] : null;
     const steps = this.state.slots.map((slots) => Number(Object.keys(slots).find((id) => slots[id] === slot)) || null);
@@ -367,11 +399,16 @@ export class QueryView {
     else this.steps.clear();
   }
 
+  /** @param {number} place */
   open_(place) {
     location.href = `/?${query({ episode: this.state.views[place].episode.id })}`;
   }
 }
 
+/**
+ * @param {number} place
+ * @param {string} label
+ */
 function nameSide(place, label) {
   const dot = el("i.compare-query-dot");
   dot.style.background = `var(--podium-series-${place + 1})`;
@@ -397,6 +434,11 @@ function verdict({ correct, expected }) {
   );
 }
 
+/**
+ * @param {string} label
+ * @param {string[][]} choices
+ * @param {string} value
+ */
 function chooser(label, choices, value) {
   const select = el("select.page-select", { "aria-label": label });
   for (const [name, words] of choices) select.append(el("option", { value: name }, words));
@@ -404,6 +446,10 @@ function chooser(label, choices, value) {
   return select;
 }
 
+/**
+ * @param {string} words
+ * @param {HTMLElement} input
+ */
 function labelField(words, input) {
   return el("label.compare-query-field", {}, el("span", {}, words), input);
 }

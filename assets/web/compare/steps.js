@@ -4,6 +4,9 @@ import { getDocument } from "../lib/api.js";
 import { el, icon, readable, seconds } from "../lib/dom.js";
 import { STATUSES } from "../lib/icons.js";
 
+/** @typedef {import("../types").StepDetail} StepDetail */
+/** @typedef {{ episode: string, step: number | null, name: string, place: number }} Side */
+
 export class StepsSideBySide {
   constructor() {
     this.root = el("section.compare-figure.compare-step", { "aria-label": "The selected step" });
@@ -11,17 +14,21 @@ export class StepsSideBySide {
   }
 
   clear() {
+    /** @type {symbol | null} */
     this.request = null;
     this.root.hidden = true;
   }
 
-  /** `sides` are {episode, step, name, place}; a step is null where an orchestrator has none. */
+  /**
+   * `sides` are {episode, step, name, place}; a step is null where an orchestrator has none.
+   * @param {Side[]} sides
+   */
   async show(sides) {
     const request = (this.request = Symbol());
     const details = await Promise.all(sides.map((side) => (side.step ? load(side) : null)));
     if (request !== this.request) return;
     const grid = el("div.compare-step-grid");
-    grid.style.setProperty("--sides", sides.length);
+    grid.style.setProperty("--sides", String(sides.length));
     sides.forEach((side, number) => grid.append(column(side, details[number])));
     const title = el("div.compare-figure-title", {}, el("h3", {}, "The selected step, side by side"));
     const close = el("button.podium-link", { type: "button" }, "Close");
@@ -31,6 +38,10 @@ export class StepsSideBySide {
   }
 }
 
+/**
+ * @param {Side} side
+ * @returns {Promise<StepDetail | { problem: string }>}
+ */
 async function load({ episode, step }) {
   try {
     return await getDocument(`/api/episodes/${encodeURIComponent(episode)}/steps/${step}`);
@@ -39,12 +50,16 @@ async function load({ episode, step }) {
   }
 }
 
+/**
+ * @param {Side} side
+ * @param {StepDetail | { problem: string } | null} detail
+ */
 function column(side, detail) {
   const dot = el("i.compare-query-dot");
   dot.style.background = `var(--podium-series-${side.place + 1})`;
   const box = el("article.compare-step-side", {}, el("h4", {}, dot, side.name));
   if (!detail) box.append(el("p.train-mute", {}, "Has no such step."));
-  else if (detail.problem) box.append(el("p.run-inspector-problem", {}, `This cannot be shown: ${detail.problem}`));
+  else if ("problem" in detail) box.append(el("p.run-inspector-problem", {}, `This cannot be shown: ${detail.problem}`));
   else box.append(...parts(detail));
   return box;
 }
@@ -65,6 +80,10 @@ function parts(detail) {
   ];
 }
 
+/**
+ * @param {string} title
+ * @param {string} words
+ */
 function block(title, words) {
   return el("div.compare-step-block", {}, el("h5", {}, title), el("pre", {}, words));
 }

@@ -9,6 +9,10 @@ import { TaskList } from "./tasks.js";
 import { all, ask, one, put } from "./address.js";
 import { difference, formatFixed, interval, palette, percent, plural, price } from "./formats.js";
 
+/** @typedef {import("./page.js").ComparePage} ComparePage */
+/** @typedef {import("../types").SuiteRow} SuiteRow */
+/** @typedef {import("./figure.js").Column<SuiteRow>[]} Columns */
+
 const FEW = 5; // orchestrators that a figure by family can show
 /** @type {[string, string, (value: number) => string][]} */
 const PRICES = [
@@ -18,6 +22,7 @@ const PRICES = [
 const TURNS = ["1", "2", "3", "4", "5", "6"];
 
 export class SuiteView {
+  /** @param {ComparePage} page */
   constructor(page) {
     this.page = page;
     this.root = el("div.train-curves-suite");
@@ -48,6 +53,7 @@ export class SuiteView {
     };
   }
 
+  /** @param {boolean} again */
   async show(again = false) {
     const filters = this.filterValues();
     if (JSON.stringify(filters) === this.shown && !again) return;
@@ -100,13 +106,21 @@ export class SuiteView {
     return `${plural(reply.rows.length, "orchestrator")}, ${plural(most.tasks, "task")}, ${plural(most.k, "sample")} each. Intervals are 95 %, resampled over tasks.${few}${best}`;
   }
 
-  name(row) {
+  /**
+   * @param {string} reference
+   * @returns {Columns[number]}
+   */
+  name(reference) {
     return {
       label: "Orchestrator", text: (other) => other.orchestrator,
-      node: (other) => this.nameNode(other.orchestrator, other.orchestrator === row),
+      node: (other) => this.nameNode(other.orchestrator, other.orchestrator === reference),
     };
   }
 
+  /**
+   * @param {string} name
+   * @param {boolean} reference
+   */
   nameNode(name, reference) {
     const dot = el("i.compare-query-dot");
     dot.style.background = this.colours.get(name);
@@ -118,11 +132,14 @@ export class SuiteView {
   /** @param {import("../types").SuiteDocument} reply */
   scores(reply) {
     const k = Math.max(...reply.rows.map((row) => row.k));
+    /** @type {(label: string, key: "mean" | "pass_at_k" | "pass_all_k", title: string) => Columns[number]} */
     const estimate = (label, key, title) => ({
       label, title, number: true, text: (row) => interval(row[key]),
       csv: [[key, (row) => row[key][0]], [`${key}_low`, (row) => row[key][1]], [`${key}_high`, (row) => row[key][2]]],
     });
+    /** @param {SuiteRow} row */
     const counts = (row) => (row.paired ? `${row.paired.wins} / ${row.paired.losses} / ${row.paired.ties}` : "–");
+    /** @type {Columns} */
     const columns = [
       this.name(reply.reference),
       { label: "Tasks", number: true, text: (row) => String(row.tasks), csv: [["tasks", (row) => row.tasks], ["samples", (row) => row.k]] },
@@ -158,7 +175,9 @@ export class SuiteView {
   counts(row) {
     if (!row.paired) return el("span.train-mute", {}, "–");
     const box = el("span.train-curves-counts");
-    for (const [which, number, sign] of [["improved", row.paired.wins, "▲"], ["regressed", row.paired.losses, "▼"], ["equal", row.paired.ties, "="]]) {
+    /** @type {[import("./tasks.js").Which, number, string][]} */
+    const parts = [["improved", row.paired.wins, "▲"], ["regressed", row.paired.losses, "▼"], ["equal", row.paired.ties, "="]];
+    for (const [which, number, sign] of parts) {
       const button = el(
         "button.train-curves-count",
         { type: "button", "data-which": which, "aria-label": `${number} tasks ${which}, ${this.page.label(row.orchestrator)}` },
@@ -173,6 +192,7 @@ export class SuiteView {
 
   /** @param {import("../types").SuiteDocument} reply */
   costs(reply) {
+    /** @type {Columns} */
     const columns = [
       this.name(reply.reference),
       {
@@ -199,8 +219,10 @@ export class SuiteView {
 
   /** @param {import("../types").SuiteDocument} reply */
   protocol(reply) {
+    /** @type {(name: string) => Columns[number]} */
     const status =
       (name) => ({ label: name, number: true, text: (row) => count(row.statuses[name]), csv: [[name, (row) => row.statuses[name] || 0]] });
+    /** @type {Columns} */
     const columns = [
       this.name(reply.reference),
       { label: "Valid turns", number: true, text: (row) => percent(row.valid_turns), csv: [["valid_turns", (row) => row.valid_turns]] },
@@ -234,6 +256,7 @@ export class SuiteView {
     const priced = reply.pareto.cost.some((point) => point.price > 0);
     const axis = one("price") || (priced ? "cost" : reply.pareto.tokens.some((point) => point.price > 0) ? "tokens" : "p50_s");
     const [, label, written] = PRICES.find(([name]) => name === axis) || PRICES[0];
+    /** @type {(import("./charts.js").Dot & { key: string })[]} */
     const dots = (reply.pareto[axis] || reply.pareto.cost).map((point) => ({
       name: this.page.label(point.name), key: point.name, x: point.price, y: [point.mean.mean, point.mean.low, point.mean.high],
       efficient: point.efficient, note: `${interval([point.mean.mean, point.mean.low, point.mean.high])}, ${written(point.price)}`,
@@ -316,6 +339,7 @@ export class SuiteView {
   /** @param {import("../types").SuiteDocument} reply */
   turns(reply) {
     const names = TURNS.filter((number) => Object.values(reply.turns).some((counts) => counts[number]));
+    /** @param {string} number */
     const word = (number) => (number === "6" ? "6 or more turns" : plural(Number(number), "turn"));
     const shown = names.map(word);
     const rows = reply.rows.map((row) => ({

@@ -4,9 +4,14 @@ import { el } from "../lib/dom.js";
 import { ask, query } from "./address.js";
 import { percent, plural } from "./formats.js";
 
+/** @typedef {import("./page.js").ComparePage} ComparePage */
+/** @typedef {import("../types").TaskPage["which"]} Which */
+
+/** @type {Record<Which, string>} */
 const WORDS = { improved: "did better on", regressed: "did worse on", equal: "did equally well on" };
 
 export class TaskList {
+  /** @param {ComparePage} page */
   constructor(page) {
     this.page = page;
     this.root = el("section.compare-figure.compare-task", { "aria-label": "Tasks" });
@@ -21,20 +26,28 @@ export class TaskList {
     this.root.hidden = true;
   }
 
-  /** Show the tasks that an orchestrator improved, regressed or left equal. */
+  /**
+   * Show the tasks that an orchestrator improved, regressed or left equal.
+   * @param {string} orchestrator
+   * @param {Which} which
+   */
   async open(orchestrator, which) {
     this.open_ = { orchestrator, which };
     await this.load(false);
     this.root.scrollIntoView({ block: "nearest" });
   }
 
-  /** The selection changed: what is open follows it. */
+  /**
+   * The selection changed: what is open follows it.
+   * @param {import("./address.js").Values} filters
+   */
   follow(filters) {
     const changed = JSON.stringify(filters) !== JSON.stringify(this.filters);
     this.filters = filters;
     if (this.open_ && changed) this.load(false);
   }
 
+  /** @param {boolean} append */
   async load(append) {
     const reply = await ask("tasks", { ...this.filters, ...this.open_, first: append ? this.list.childElementCount : 0 });
     if (!reply.ok) {
@@ -42,7 +55,7 @@ export class TaskList {
       this.root.hidden = false;
       return;
     }
-    const entries = reply.tasks.map((task) => this.entry(task, reply));
+    const entries = reply.tasks.map((/** @type {import("../types").ChangedTask} */ task) => this.entry(task, reply));
     if (append) this.list.append(...entries);
     else this.list.replaceChildren(...entries);
     this.more.hidden = this.list.childElementCount >= reply.of;
@@ -84,6 +97,11 @@ export class TaskList {
     );
   }
 
+  /**
+   * @param {string} name
+   * @param {number} score
+   * @param {string[]} episodes
+   */
   score(name, score, episodes) {
     const box = el("span.compare-task-score", {}, el("span", {}, this.page.label(name)), el("b", {}, percent(score)));
     episodes.slice(0, 8).forEach((episode, place) => {

@@ -9,8 +9,17 @@ import { Rollouts } from "../train/rollouts.js";
 import { ask, one, put } from "./address.js";
 import { formatFixed, palette, percent } from "./formats.js";
 
+/** @typedef {import("../types").DriftDocument} DriftDocument */
+/** @typedef {"width" | "depth" | "parallelism" | "turns" | "steps" | "entropy"} Measured */
+/** @typedef {import("./charts.js").Series} Series */
+/**
+ * @typedef {{ id: string, title: string, about: string, written: (value: number) => string, low?: number, high?: number,
+ *   series: Series[] }} DriftChart
+ */
+
 const MOST_WORKERS = 8;
 const ACTIVE = ["queued", "running", "stopping"];
+/** @type {Record<string, string>} */
 const NOTHING = {
   queued: "This job waits in the queue: the drift begins with the first step of GRPO.",
   running: "Nothing yet: the drift begins with the first step of GRPO. This page follows the job by itself.",
@@ -20,11 +29,14 @@ const NOTHING = {
 };
 const REDRAW_MS = 2000; // at most so often while steps come in
 const JOBS_MS = 4000;
+/** @param {number} value */
 const share = (value) => percent(value);
 
 export class TrainingView {
+  /** @param {import("./page.js").ComparePage} page */
   constructor(page) {
     this.page = page;
+    this.listed = ""; // the jobs that are offered
     this.root = el("div.compare-training");
     this.job = el("select.page-select", { "aria-label": "Training job" });
     this.job.addEventListener("change", () => {
@@ -51,7 +63,9 @@ export class TrainingView {
     if (!(await this.fillJobs())) return;
     const job = one("train") || this.job.value;
     this.job.value = job;
+    /** @type {Map<string, Figure>} */
     this.figures = new Map();
+    /** @type {string[]} */
     this.workers = [];
     if (!(await this.load(job))) return;
     const step = Number(one("step")) || null;
@@ -94,6 +108,7 @@ export class TrainingView {
   /** The jobs that train, evaluations alone have no steps; null when that cannot be told. */
   async trainings() {
     try {
+      /** @type {{ jobs: import("../types").JobLine[] }} */
       const reply = await getDocument("/api/jobs");
       return reply.jobs.filter((job) => job.kind !== "evaluate");
     } catch {
@@ -112,7 +127,10 @@ export class TrainingView {
 
   // Following a job
 
-  /** The job's own stream says when there is something new; what is new is asked for, at most every REDRAW_MS. */
+  /**
+   * The job's own stream says when there is something new; what is new is asked for, at most every REDRAW_MS.
+   * @param {string} job
+   */
   follow(job) {
     this.unfollow();
     this.stream = followEvents(`/api/jobs/${encodeURIComponent(job)}/stream`, {
@@ -131,6 +149,7 @@ export class TrainingView {
     this.timer = null;
   }
 
+  /** @param {string} job */
   soon(job) {
     if (this.timer) return;
     this.timer = setTimeout(() => {
@@ -140,7 +159,10 @@ export class TrainingView {
     }, REDRAW_MS);
   }
 
-  /** What is known of a job, drawn; false when there is nothing to draw. */
+  /**
+   * What is known of a job, drawn; false when there is nothing to draw.
+   * @param {string} job
+   */
   async load(job) {
     const request = (this.request = Symbol());
     const reply = await ask("training", { job });
@@ -185,7 +207,7 @@ export class TrainingView {
   }
 
   /**
-   * @param {any} chart
+   * @param {DriftChart} chart
    * @param {import("../types").DriftDocument} reply
    * @param {number[]} range
    */
@@ -204,16 +226,23 @@ export class TrainingView {
     });
   }
 
-  /** @param {import("../types").DriftDocument} reply */
+  /**
+   * @param {import("../types").DriftDocument} reply
+   * @returns {DriftChart[]}
+   */
   charts(reply) {
+    /** @param {string} key */
     const byStep = (key) => pairs(reply.steps, reply.series[key]);
+    /** @param {string} key */
     const traced = (key) => pairs(reply.traces.steps, reply.traces.series[key]);
+    /** @type {(key: Measured) => number[][]} */
     const measured =
       (key) => reply.checkpoints.filter((checkpoint) => checkpoint[key] !== null).map((checkpoint) => [checkpoint.step, checkpoint[key]]);
+    /** @type {(name: string, points: number[][]) => Series} */
     const dots = (name, points) => ({ name, points, dots: true });
     const used = Object.entries(reply.workers).sort((a, b) => mean(b[1]) - mean(a[1])).map(([name]) => name);
     this.workers = [...new Set([...this.workers, ...used])].slice(0, MOST_WORKERS); // a worker keeps its colour
-    const workers = this.workers.filter((name) => reply.workers[name]).map((name) => [name, reply.workers[name]]);
+    const workers = this.workers.filter((name) => reply.workers[name]);
     return [
       {
         id: "accuracy", title: "Accuracy", about: "Share of right answers", written: share, low: 0, high: 1,
@@ -252,12 +281,15 @@ export class TrainingView {
       },
       {
         id: "shares", title: "Worker shares", about: "Of all steps", written: share, low: 0,
-        series: workers.map(([name, values]) => ({ name, points: pairs(reply.steps, values) })),
+        series: workers.map((name) => ({ name, points: pairs(reply.steps, reply.workers[name]) })),
       },
     ];
   }
 
-  /** The groups of a step with their small graphs, as the Train page shows them; the nearest step that has some. */
+  /**
+   * The groups of a step with their small graphs, as the Train page shows them; the nearest step that has some.
+   * @param {number} step
+   */
   async openStep(step) {
     put({ step });
     this.rollouts.clear(this.reply.job);
@@ -274,15 +306,21 @@ export class TrainingView {
   }
 }
 
+/**
+ * @param {number[]} steps
+ * @param {(number | null)[]} values
+ */
 function pairs(steps, values) {
   return (values || []).map((value, place) => [steps[place], value]).filter(([, value]) => value !== null);
 }
 
+/** @param {(number | null)[]} values */
 function mean(values) {
   const numbers = values.filter((value) => value !== null);
   return numbers.reduce((sum, value) => sum + value, 0) / (numbers.length || 1);
 }
 
+/** @param {number} value */
 function fixed1(value) {
   return formatFixed(value, 1);
 }

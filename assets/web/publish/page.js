@@ -12,7 +12,11 @@ import { ACTIONS } from "../lib/icons.js";
 import { describeSteps } from "../lib/outcome.js";
 import { needs } from "../lib/rights.js";
 
+/** @typedef {import("../lib/reply.js").Problem} Problem */
+/** @typedef {import("../lib/form.js").ReadableField} ReadableField */
+
 const POLL_MS = 1000;
+/** @type {Record<string, [string, string, { visitors: string, static: boolean }]>} */
 const WAYS = {
   static: [
     "Replay, plain page", "One HTML file with recorded runs. Needs no server, no key, no GPU.", { visitors: "replay", static: true },
@@ -27,18 +31,27 @@ const WAYS = {
     { visitors: "secrets", static: false },
   ],
 };
+/** @type {Record<string, string>} */
+const KINDS = { done: "good", failed: "bad", interrupted: "bad", running: "running" };
+/** @type {Record<string, string>} */
 const STATES = { ready: "Ready", running: "Publishing", done: "Published", failed: "Failed", interrupted: "Interrupted" };
 
+/** @param {HTMLElement} root */
 export function mount(root) {
   new PublishPage(root).start();
 }
 
 class PublishPage {
+  /** @param {HTMLElement} root */
   constructor(root) {
+    /** @type {Set<string>} */
     this.take = new Set(); // workers whose files go along
     this.root = root;
+    /** @type {Record<string, ReadableField>} */
     this.fields = {};
     this.way = "replay";
+    this.drawn = ""; // the publications
+    /** @type {import("../types").PreviewDocument & { publication: Record<string, any> } | null} */
     this.preview = null;
     this.form = el("section.publish-card.publish-form", { "aria-label": "What to publish" });
     this.files = el("section.publish-card.publish-files", { "aria-label": "Preview" });
@@ -69,6 +82,7 @@ class PublishPage {
     return null;
   }
 
+  /** @param {import("../lib/api.js").Command} request */
   ask(request) {
     return sendCommand("publish", request);
   }
@@ -128,6 +142,7 @@ class PublishPage {
 
   ways() {
     const group = el("div.publish-ways", { role: "radiogroup", "aria-label": "What visitors may do" });
+    /** @type {Record<string, HTMLInputElement>} */
     this.radios = {};
     for (const [name, [title, line]] of Object.entries(WAYS)) {
       const radio = el("input", { type: "radio", name: "publish-way", value: name });
@@ -139,6 +154,7 @@ class PublishPage {
     return group;
   }
 
+  /** @param {string} name */
   setWay(name) {
     this.way = name;
     this.radios[name].checked = true;
@@ -161,7 +177,7 @@ class PublishPage {
     if (!reply.runs.length) return this.runs.replaceChildren(el(
       "p.publish-mute", {}, "None yet. If the pool needs no other machine, a few are recorded for the preview; or run some queries first.",
     ));
-    return this.runs.replaceChildren(...reply.runs.map((run) => {
+    return this.runs.replaceChildren(...reply.runs.map((/** @type {import("../types").RunChoice} */ run) => {
       const box = el("input", { type: "checkbox", value: run.id });
       box.checked = run.shown;
       const verdict = run.correct === null ? "not verified" : run.correct ? "correct" : "wrong";
@@ -188,6 +204,7 @@ class PublishPage {
   }
 
   read() {
+    /** @type {Record<string, any>} */
     const values = { ...WAYS[this.way][2] };
     for (const [name, field] of Object.entries(this.fields)) values[name] = field.read() ?? "";
     values.traces = [.../** @type {NodeListOf<HTMLInputElement>} */ (this.runs.querySelectorAll("input:checked"))].map((box) => box.value);
@@ -195,6 +212,7 @@ class PublishPage {
     return values;
   }
 
+  /** @param {Problem[]} problems */
   show(problems) {
     for (const field of Object.values(this.fields)) field.say("");
     const rest = problems.filter(([where, what]) => {
@@ -212,7 +230,10 @@ class PublishPage {
     );
   }
 
-  /** Nothing could be prepared: an older preview is not what these choices mean. */
+  /**
+   * Nothing could be prepared: an older preview is not what these choices mean.
+   * @param {Problem[]} problems
+   */
   refuse(problems) {
     this.preview = null;
     this.show(problems);
@@ -261,7 +282,7 @@ class PublishPage {
       el("a.podium-link", { href: `${page}?download=1`, download: "" }, "Download it as one HTML file"),
     );
     const { pool, orchestrator, take } = this.preview.publication;
-    const query = new URLSearchParams([["pool", pool], ["orchestrator", orchestrator], ...take.map((worker) => ["take", worker])]);
+    const query = new URLSearchParams([["pool", pool], ["orchestrator", orchestrator], ...take.map((/** @type {string} */ worker) => ["take", worker])]);
     const python = `/api/export/python?${query}`;
     if (!orchestrator.startsWith("oracle")) links.append(el("a.podium-link", { href: python, download: "" }, "Download as a Python file"));
     this.content = el("div.publish-content");
@@ -300,6 +321,10 @@ class PublishPage {
     return box;
   }
 
+  /**
+   * @param {string} kind
+   * @param {string} path
+   */
   async look(kind, path) {
     const reply = await this.ask({ action: "file", preview: this.preview?.preview || "", kind, path });
     if (!reply.ok) return this.content.replaceChildren(el("p.form-general", {}, plain(reply.problems)));
@@ -318,7 +343,10 @@ class PublishPage {
     return null;
   }
 
-  /** Say beside "Publish" why nothing was sent. */
+  /**
+   * Say beside "Publish" why nothing was sent.
+   * @param {Problem[]} problems
+   */
   refusePublish(problems) {
     this.show(problems);
     this.refusal.textContent = plain(problems);
@@ -334,6 +362,7 @@ class PublishPage {
 
   async load() {
     if (document.visibilityState !== "visible" && this.drawn) return;
+    /** @type {{ publications?: import("../types").PublicationDocument[] }} */
     const { publications } = await getDocument("/api/publications").catch(() => ({}));
     const text = JSON.stringify(publications);
     if (!publications || text === this.drawn) return;
@@ -357,7 +386,7 @@ function publicationCard({ key, repo, state, message, stages, links, visibility 
     el(
       "span.traces-pill",
       {
-        "data-kind": { done: "good", failed: "bad", interrupted: "bad", running: "running" }[state] || "odd",
+        "data-kind": KINDS[state] || "odd",
         "data-testid": "publication-state",
       },
       STATES[state] || state,
@@ -392,12 +421,18 @@ function secretLine({ name, reference, workers, is_set: resolved }) {
   return el("p", { class: resolved ? "publish-secret" : "page-warning" }, el("code", {}, name), ` ${words}`);
 }
 
+/** @param {...ReadableField} fields */
 function two(...fields) {
   return el("div.publish-two", {}, ...fields.map((field) => field.node));
 }
 
+/**
+ * @param {import("../lib/form.js").LabelledField} field
+ * @param {{ value: string }} input
+ */
 const valued = (field, input) => ({ ...field, read: () => input.value.trim() });
 
+/** @param {number} size */
 function bytes(size) {
   if (size < 1000) return `${size} B`;
   if (size < 1e6) return `${(size / 1e3).toFixed(1)} kB`;
