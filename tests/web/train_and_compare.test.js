@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { difference, interval, palette, points, price } from "../../assets/web/compare/formats.js";
 import { Columns } from "../../assets/web/train/curve_columns.js";
-import { about, bytes } from "../../assets/web/train/formats.js";
+import { about, bytes, shareInterval } from "../../assets/web/train/formats.js";
 import { describePlace, isCluster, isRented } from "../../assets/web/train/places.js";
 
 test("rows of one step become one place, and gaps stay gaps", () => {
@@ -32,6 +32,10 @@ test("sizes, prices and long times are said as people say them", () => {
   assert.deepEqual([bytes(512), bytes(1_250), bytes(48_000_000), bytes(null)], ["512 B", "1.3 kB", "48 MB", "–"]);
   assert.deepEqual([price(0), price(0.0012), price(3)], ["$0", "$0.0012", "$3.00"]);
   assert.deepEqual([about(0.2), about(600), about(7_200), about(200_000)], ["1 s", "10 min", "2.0 h", "2.3 days"]);
+});
+
+test("an evaluation without an interval is shown all the same", () => {
+  assert.deepEqual([shareInterval([0.5, 0.75]), shareInterval(null)], ["50 % to 75 %", "–"]);
 });
 
 test("a place is rented, a cluster or here", () => {

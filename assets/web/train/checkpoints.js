@@ -4,7 +4,7 @@ import { button } from "../lib/controls.js";
 import { count, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { needs } from "../lib/rights.js";
-import { bytes, labelStage, moment, runLink, share } from "./formats.js";
+import { bytes, labelStage, moment, runLink, share, shareInterval } from "./formats.js";
 
 /**
  * What a job has kept, and how it did on tasks that no training has seen.
@@ -78,7 +78,7 @@ function evaluationTable(evaluations) {
           !evaluation.condition || evaluation.condition === "seen" ? evaluation.label : `${evaluation.label}, ${evaluation.condition}`,
         ),
       ],
-      ["Solved", share(evaluation.mean)], ["95 %", `${share(evaluation.interval[0])} to ${share(evaluation.interval[1])}`],
+      ["Solved", share(evaluation.mean)], ["95 %", shareInterval(evaluation.interval)],
       ["Tasks", count(evaluation.tasks)], ["Median time", seconds(evaluation.p50_s)], ["By task", cells],
     ]);
   }

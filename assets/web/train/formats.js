@@ -54,6 +54,11 @@ export function share(value) {
   return value === null || value === undefined ? "–" : `${Math.round(value * 100)} %`;
 }
 
+/** @param {[number, number] | null} interval */
+export function shareInterval(interval) {
+  return interval ? `${share(interval[0])} to ${share(interval[1])}` : "–";
+}
+
 /**
  * A long time as people say it.
  * @param {number} value
