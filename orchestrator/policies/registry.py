@@ -71,6 +71,7 @@ class Policy:
     `parameters` is what may stand behind the name, as help texts show it: `[:AGENT[:DIALECT]]`; with `takes_agent`
     pickers offer the pool's agents for it; `needs_agent`: works on a pool with agents only, which are not chosen one by
     one. `needs_reference`: runs only tasks that bring a plan of their own.
+    `takes_score`: its agents may be chosen by a score of outcomes (`+who=`).
     `reads_memory`: its model is shown lessons of the pool's failures. `reads_traces`: it goes by recorded episodes.
     `stays_because` completes "NAME ... and cannot run elsewhere" for a policy that cannot travel in a Space.
     """
@@ -83,6 +84,7 @@ class Policy:
     takes_agent: bool = False
     needs_agent: bool = False
     needs_reference: bool = False
+    takes_score: bool = False
     reads_memory: bool = False
     reads_traces: bool = False
     stays_because: str = ""
@@ -179,6 +181,7 @@ POLICIES = ExtensionTable(
             "The cheapest agent first; a reply that is not sure enough goes to the next.",
             lambda r: CascadePolicy(r.pool, list_agents(r.pool)),
             needs_agent=True,
+            takes_score=True,
         ),
         Policy(
             "router",
@@ -186,6 +189,7 @@ POLICIES = ExtensionTable(
             "The one agent that did best on such queries, by the traces of this data folder.",
             lambda r: RouterPolicy(list_agents(r.pool), r.pool, r.record, r.draw),
             needs_agent=True,
+            takes_score=True,
             reads_traces=True,
             stays_because="chooses by the traces of this machine",
         ),

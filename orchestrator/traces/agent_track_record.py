@@ -26,6 +26,7 @@ from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.upgrade import open_engine
 
 NEWEST = 5000  # graded episodes that are read
+SHOWN_EPISODES = 500  # those that figures on a page rest on: all of them would take a second to read
 NEIGHBOURS = 20
 SHRINKAGE = 2.0  # how many neighbours the success on all tasks counts for
 

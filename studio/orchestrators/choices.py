@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import NamedTuple
+
 from orchestrator.checkpoints import READER, STARTERS, checkpoint_names
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, add_options
 from orchestrator.policies.labels import label_orchestrator
@@ -16,26 +19,56 @@ TRAINED, BASELINE, DEMONSTRATION = "trained here", "baseline", "demonstration"
 FIRST_QUERY = ("itinerary", 3, 0)  # parallel steps, and one that the shipped orchestrator plans right (a test looks)
 
 
+SCORE_CHOICES = (("rules", ""), ("record", "log"), ("learned", "predictor"))  # of choice/scores.py
+
+
+class OrchestratorParts(NamedTuple):
+    """The parts of an orchestrator's name that a person chooses one by one. `plans` a turn; `who`: a score of outcomes
+    that chooses the workers, "" for none."""
+
+    policy: str
+    agent: str | None = None
+    dialect: str = "plan"
+    plans: int = 1
+    who: str = ""
+
+
+def takes_score(policy: str) -> bool:
+    """Whether a person is offered scores of outcomes that choose its agents."""
+    return policy in POLICIES and POLICIES[policy].takes_score
+
+
 def takes_agent(policy: str) -> bool:
     """Whether the name of an agent may stand behind this one."""
     return policy in POLICIES and POLICIES[policy].takes_agent
 
 
-def orchestrator_name(policy: str, agent: str | None, dialect: str | None, plans: int | None = 1) -> str:
-    """The name that `make_orchestrator` takes: policy[:agent[:dialect]], and `+samples=PLANS` where the orchestrator
-    can draw several plans for a turn."""
+def orchestrator_name(
+    policy: str, agent: str | None, dialect: str | None, plans: int | None = 1, who: str | None = ""
+) -> str:
+    """The name that `make_orchestrator` takes: policy[:agent[:dialect]], with `+samples=PLANS` where the orchestrator
+    can draw several plans for a turn, and `+who=SCORE` where a score can choose its agents."""
     if policy == "model":
         name = str(OrchestratorName(policy, agent or "", dialect or "plan"))
     else:
         name = str(OrchestratorName(policy, agent or "")) if takes_agent(policy) else policy
-    return add_options(name, TurnOptions(plans or 1)) if draws_plans(policy) else name
+    samples = (plans or 1) if draws_plans(policy) else 1
+    return add_options(name, TurnOptions(samples, who=(who or "") if takes_score(policy) else ""))
 
 
-def split_orchestrator_name(name: str) -> tuple[str, str | None, str, int]:
-    """(policy, agent, dialect, plans per turn) of a name; the dialect is `plan` where the name holds none. In an
-    address that a person types `+` stands for a space."""
-    parsed = OrchestratorName.parse(name.replace(" samples=", "+samples="))
-    return parsed.policy, parsed.worker or None, parsed.dialect or "plan", parsed.options.samples
+def split_orchestrator_name(name: str) -> OrchestratorParts:
+    """The parts of a name; the dialect is `plan` where the name holds none. In an address that a person types `+`
+    stands for a space."""
+    parsed = OrchestratorName.parse(re.sub(" (samples|who)=", r"+\1=", name))
+    options = parsed.options
+    return OrchestratorParts(
+        parsed.policy, parsed.worker or None, parsed.dialect or "plan", options.samples, options.who
+    )
+
+
+def score_choices(who: str = "") -> list[tuple[str, str]]:
+    """(label, score) that can choose agents, `who` among them."""
+    return [*SCORE_CHOICES, *([(who, who)] if who not in dict(SCORE_CHOICES).values() else [])]
 
 
 def plan_counts(plans: int = 1) -> list[int]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+from sqlalchemy import Engine
+
 from orchestrator.checkpoints import Checkpoint, find_checkpoint
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.failure_memory.lessons import OFF
 from orchestrator.policies.registry import draws_plans, find_policy
+from orchestrator.traces.agent_track_record import SHOWN_EPISODES, build_track_record
 from pool_registry.pool import Pool
 from trainer.tasks import SUITES
 from trainer.tasks.starter_examples import list_examples
@@ -95,6 +98,21 @@ def memory_note(name: str, pool: Pool) -> str:
     if checkpoint.is_reader:
         return "This pool's failure memory does not reach it: it reads a listing of the pool and the query."
     return "Lessons of this pool's similar failures are put before the query (Pool page, Memory)."
+
+
+def score_note(engine: Engine, pool: Pool, who: str) -> str:
+    """What a score of outcomes can go by on this pool; empty where none is chosen."""
+    if not who:
+        return ""
+    agents = [spec.name for spec in pool.agents()]
+    graded = build_track_record(engine, pool.name, SHOWN_EPISODES).tasks(agents)
+    if not graded:
+        return (
+            "No answer of these agents has been graded yet, so that nothing tells them apart. Draw queries with a "
+            "known answer, or say with Keep as a task whether an answer is right."
+        )
+    asked = f"{graded} graded {'questions' if graded > 1 else 'question'}"
+    return f"It goes by {asked} that agents of this pool answered, and gets better with each."
 
 
 def _describe_pool_difference(checkpoint: Checkpoint, pool: Pool) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from orchestrator.choice.outcomes import Outcome
-from orchestrator.traces.agent_track_record import build_track_record
+from orchestrator.traces.agent_track_record import SHOWN_EPISODES, build_track_record
 from orchestrator.traces.store import WorkerStats
 from pool_registry.actions import JsonValue
 from pool_registry.deployment_mode import DeploymentMode
@@ -26,7 +26,6 @@ from studio.worker_health import WorkerHealth
 
 # What a worker points at, by the field of its configuration that says it.
 POINTERS = ("base_url", "database", "corpus", "path", "url", "space", "target", "orchestrator")
-SHOWN_EPISODES = 500  # graded ones that the figures of a card rest on: all of them would take a second to read
 COMMON = ("name", "kind", "description", "config", "enabled")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

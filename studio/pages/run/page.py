@@ -26,8 +26,10 @@ from studio.orchestrators.choices import (
     orchestrator_choices,
     orchestrator_name,
     plan_counts,
+    score_choices,
     split_orchestrator_name,
     takes_agent,
+    takes_score,
 )
 from studio.orchestrators.default import STARTER, choose_default
 from studio.orchestrators.example_queries import (
@@ -36,7 +38,7 @@ from studio.orchestrators.example_queries import (
     fits_pool,
     list_example_choices,
 )
-from studio.orchestrators.notes import checkpoint_note, memory_note, suite_note, vote_note
+from studio.orchestrators.notes import checkpoint_note, memory_note, score_note, suite_note, vote_note
 from studio.pages.run.component import run_view
 from studio.pages.run.mode_choice import POOLS_OWN, list_mode_choices, read_mode_choice
 from studio.pages.run.routes import routes
@@ -87,6 +89,14 @@ def build(runtime: Runtime) -> None:
                     min_width=80,
                     visible=False,
                 )
+                who = gr.Dropdown(
+                    label="Agents by",
+                    choices=score_choices(),
+                    value="",
+                    elem_id="run-who",
+                    min_width=80,
+                    visible=False,
+                )
                 mode = gr.Dropdown(label="Mode", choices=[], elem_id="run-mode", min_width=100)
                 suite = gr.Dropdown(label="Tasks", choices=[], elem_id="run-suite", min_width=140)
                 draw = gr.Button("Draw a query", elem_id="draw", min_width=120)
@@ -111,11 +121,12 @@ def build(runtime: Runtime) -> None:
         agent_name: str,
         dialect_name: str,
         count: int,
+        score: str,
         mode_name: str,
         text: str,
         request: gr.Request,
     ) -> Any:
-        name = orchestrator_name(policy or "", agent_name, dialect_name, count)
+        name = orchestrator_name(policy or "", agent_name, dialect_name, count, score)
         chosen, user = read_mode_choice(mode_name), request.username or ""
         try:
             check_event(runtime.find_rights(user), start, "run queries")
@@ -140,8 +151,10 @@ def build(runtime: Runtime) -> None:
         return _agents(runtime, pool_name)
 
     @needs("viewer")
-    def tell(policy: str | None, pool_name: str | None, suite_choice: str | None, count: int | None) -> str:
-        return _note(runtime, policy, pool_name, suite_choice, count)
+    def tell(
+        policy: str | None, pool_name: str | None, suite_choice: str | None, count: int | None, score: str | None
+    ) -> str:
+        return _note(runtime, policy, pool_name, suite_choice, count, score)
 
     @needs("viewer")
     def adapt(pool_name: str | None, text: str | None, policy: str | None) -> tuple[Any, ...]:
@@ -155,21 +168,21 @@ def build(runtime: Runtime) -> None:
     def list_fitting(text: str | None, policy: str | None, pool_name: str | None) -> Any:
         return _list_fitting(runtime, text, policy, pool_name)
 
-    opened = [pool, orchestrator, agent, dialect, plans, mode, suite, replacement, view, note]
+    opened = [pool, orchestrator, agent, dialect, plans, who, mode, suite, replacement, view, note]
     filled = page.load(open_page, None, opened, **private)
     filled = filled.success(None, [replacement, query], query, js=REPLACE_QUERY, **private)
     filled.then(None, None, run, js=ALLOW_RUN, **private)
     pool.change(list_agents, pool, agent, **private)
     adapted = pool.input(adapt, [pool, query, orchestrator], [suite, replacement, mode, orchestrator], **private)
     adapted.then(None, [replacement, query], query, js=REPLACE_QUERY, **private)
-    orchestrator.change(_parts, orchestrator, [agent, dialect, plans], **private)
-    changes = [pool.change, orchestrator.change, suite.change, plans.change]
-    gr.on(changes, tell, [orchestrator, pool, suite, plans], note, **private)
+    orchestrator.change(_parts, orchestrator, [agent, dialect, plans, who], **private)
+    changes = [pool.change, orchestrator.change, suite.change, plans.change, who.change]
+    gr.on(changes, tell, [orchestrator, pool, suite, plans, who], note, **private)
     fitting_inputs = [query, orchestrator, pool]
     drawn = draw.click(draw_query, [suite, pool], query, **private)
     drawn.then(list_fitting, fitting_inputs, orchestrator, **private)
     query.blur(list_fitting, fitting_inputs, orchestrator, **private)
-    start_inputs = [pool, orchestrator, agent, dialect, plans, mode, query]
+    start_inputs = [pool, orchestrator, agent, dialect, plans, who, mode, query]
     run.click(start, start_inputs, [view, problem], trigger_mode="once", concurrency_limit=None, **private)
     stop.click(halt, view, None, concurrency_limit=None, **private)
 
@@ -178,9 +191,11 @@ def _problem(text: str) -> str:
     return f'<p role="alert"><b>The run did not start.</b> {escape(text[:1].upper() + text[1:])}</p>'
 
 
-def _note(runtime: Runtime, policy: str | None, pool: str | None, suite: str | None, plans: int | None) -> str:
+def _note(
+    runtime: Runtime, policy: str | None, pool: str | None, suite: str | None, plans: int | None, who: str | None
+) -> str:
     """What to expect of a checkpoint on this pool and this suite, whether the pool's failure memory reaches the
-    orchestrator, and what several plans per turn cost."""
+    orchestrator, what several plans per turn cost, and what a score of outcomes can go by."""
     if not (policy and pool):
         return ""
     stored = runtime.store.pools.latest(pool).pool
@@ -191,6 +206,7 @@ def _note(runtime: Runtime, policy: str | None, pool: str | None, suite: str | N
         suite_note(policy, family) if family else "",
         memory_note(policy, stored),
         vote_note(policy, plans or 1),
+        score_note(runtime.store.engine, stored, who or "") if takes_score(policy) else "",
     ]
     text = escape(" ".join(filter(None, notes)))
     if not list_example_choices(stored):
@@ -231,27 +247,28 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     names = runtime.store.pools.names()
     episode = request.query_params.get("episode") or ""
     chosen = request.query_params.get("pool") or ""
-    policy_in_link, agent, dialect, plans = split_orchestrator_name(request.query_params.get("orchestrator") or "")
+    in_link = split_orchestrator_name(request.query_params.get("orchestrator") or "")
     try:
         row = runtime.store.traces.row(episode) if episode else None
     except EpisodeNotFound:
         row = None  # the view itself says that there is no such episode
     if row is not None:
         chosen = row.pool
-        policy_in_link, agent, dialect, plans = split_orchestrator_name(row.orchestrator)
+        in_link = split_orchestrator_name(row.orchestrator)
     chosen = chosen or _last_pool(runtime)
     pool = chosen if chosen in names else (names[0] if names else None)
     stored = runtime.store.pools.latest(pool).pool if pool else Pool(name=STARTER)
     everyone = {name for _, name in orchestrator_choices()}
     # Training's own episodes and pruned checkpoints cannot be chosen again.
     default = _choose_default(runtime, pool)
-    policy = policy_in_link if policy_in_link in everyone else split_orchestrator_name(default)[0]
+    policy = in_link.policy if in_link.policy in everyone else split_orchestrator_name(default).policy
     text, example = choose_first_query(stored, policy)
     if row is not None:
         text = row.query
     choices = orchestrator_choices(_has_reference(text, pool or ""), stored)
-    if policy_in_link not in {name for _, name in choices}:
-        policy, agent, dialect, plans = split_orchestrator_name(default)
+    if in_link.policy not in {name for _, name in choices}:
+        in_link = split_orchestrator_name(default)
+    policy, agent, dialect, plans, who = in_link
     agents = _agent_names(runtime, pool)
     if policy in checkpoint_names():
         runtime.warm_up(policy)
@@ -261,11 +278,12 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
         gr.update(choices=agents, value=agent if agent in agents else None, visible=takes_agent(policy)),
         gr.update(value=dialect, visible=policy == "model"),
         gr.update(choices=plan_counts(plans), value=plans, visible=draws_plans(policy)),
+        gr.update(choices=score_choices(who), value=who, visible=takes_score(policy)),
         gr.update(choices=list_mode_choices(stored), value=POOLS_OWN),
         gr.update(choices=list_example_choices(stored), value=example or None),
         {"old": "", "new": text},
         gr.update(value=episode),
-        gr.update(value=_note(runtime, policy, pool, example, plans)),
+        gr.update(value=_note(runtime, policy, pool, example, plans, who)),
     )
 
 
@@ -276,12 +294,13 @@ def _last_pool(runtime: Runtime) -> str:
 
 
 @needs("viewer")
-def _parts(policy: str | None) -> tuple[Any, Any, Any]:
+def _parts(policy: str | None) -> tuple[Any, Any, Any, Any]:
     policy = policy or ""
     return (
         gr.update(visible=takes_agent(policy)),
         gr.update(visible=policy == "model"),
         gr.update(visible=draws_plans(policy)),
+        gr.update(visible=takes_score(policy)),
     )
 
 
