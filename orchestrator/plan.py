@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from pool_registry.actions import NO_USAGE, JsonValue, Usage, as_text, storable
 from pool_registry.calls.live_pool import LivePool, LiveWorker
@@ -306,11 +307,14 @@ def _other_id(match: re.Match[str], ids: Mapping[int, int]) -> str:
     return match.group() if k == "$" else f"${ids.get(int(k), k)}{match.group(2)}"
 
 
-def check_turn(turn: Turn, pool: LivePool, earlier: Collection[int]) -> Turn:
+def check_turn(
+    turn: Turn, pool: LivePool, earlier: Collection[int], workers: Mapping[int, str] = MappingProxyType({})
+) -> Turn:
     """`turn` with every malformed step marked, checked against the pool and the step ids of earlier rounds.
 
     An answer that quotes an unknown step makes the whole turn an error. Its steps are dropped, so that the next
-    turn may write them again under the same numbers.
+    turn may write them again under the same numbers. `workers` are those of earlier steps, for limits on who may see
+    what they returned.
     """
     if turn.error is not None:
         return replace(turn, steps=())
@@ -321,6 +325,7 @@ def check_turn(turn: Turn, pool: LivePool, earlier: Collection[int]) -> Turn:
             return replace(turn, steps=(), draft=None, error=f"there is a step {step.id} already; ids count on")
         steps.append(check_step(step, pool, earlier_ids))
         earlier_ids.add(step.id)
+    steps = check_readers(steps, pool, workers)
     try:
         answer = storable(turn.answer)
     except (ValueError, RecursionError) as error:  # a bug of a policy: dialects have checked their answers
@@ -350,6 +355,21 @@ def check_step(step: Step, pool: LivePool, earlier_ids: Collection[int]) -> Step
         )
     problem = None if quoted else worker.argument_problem(step.arguments)
     return step.with_problem(problem) if problem else step
+
+
+def check_readers(steps: Sequence[Step], pool: LivePool, workers: Mapping[int, str]) -> list[Step]:
+    """The steps, each marked whose access list has an output that its worker may not see in this run. `workers` are
+    those of other steps."""
+    if not pool.run_limits.seen_by:
+        return list(steps)
+    sources = {**workers, **{step.id: step.worker for step in steps}}
+    return [_check_reader(step, pool, sources) for step in steps]
+
+
+def _check_reader(step: Step, pool: LivePool, workers: Mapping[int, str]) -> Step:
+    sources = [(k, workers[k]) for k in step.access if k in workers]
+    problem = pool.run_limits.explain_hidden(step.worker, sources)
+    return step.with_problem(f"{problem}; take it out of access") if problem else step
 
 
 def with_shorthand(step: Step, worker: LiveWorker) -> Step:

@@ -25,7 +25,16 @@ from orchestrator.engine.episode_loop import EpisodeSpec, Resolve, Sink, run_epi
 from orchestrator.engine.events import TaskRef
 from orchestrator.engine.release import Orchestrator
 from orchestrator.errors import InvalidEdits
-from orchestrator.plan import Step, Turn, check_step, references, renumber_quotes, renumber_step, with_shorthand
+from orchestrator.plan import (
+    Step,
+    Turn,
+    check_readers,
+    check_step,
+    references,
+    renumber_quotes,
+    renumber_step,
+    with_shorthand,
+)
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, storable
 from pool_registry.calls.live_pool import LivePool
 
@@ -51,6 +60,10 @@ class Variation:
     ids: Mapping[int, int]
     dropped: int
 
+    def limit(self, pool: LivePool) -> LivePool:
+        """The pool as this run may use it: what its caller limited the recorded run to holds here, too."""
+        return pool.limit(self.origin.run_limits.renumber(self.ids))
+
     def observations(self) -> dict[int, Observation]:
         """The kept observations by new number, with no latency and no usage: nothing was called for them."""
         recorded = self.origin.observations()
@@ -73,6 +86,7 @@ def vary(episode: Episode, number: int, edits: Sequence[AnyEdit], pool: LivePool
 
     Raises InvalidEdits with every problem at its step, before anything runs.
     """
+    pool = pool.limit(episode.run_limits)
     done = next((done for done in episode.rounds if done.number == number), None)
     if done is None:
         raise InvalidEdits([("", f"this episode has no round {number}")])
@@ -107,7 +121,9 @@ async def run_variation(
     resolve: Resolve | None = None,
     user: str = "",
 ) -> Episode:
-    """Run a variation to its end as an episode of its own. Never raises for what workers do."""
+    """Run a variation to its end as an episode of its own, within what limited the recorded one. Never raises for what
+    workers do."""
+    pool = variation.limit(pool)
     limits = pool.pool.limits
     limits = limits.model_copy(update={"max_rounds": max(limits.max_rounds, len(variation.turns) + 1)})
     spec = EpisodeSpec(
@@ -183,7 +199,7 @@ def _build_draft(episode: Episode, done: Round, edits: Sequence[AnyEdit], pool: 
                     steps[edit.step] = step
                     touched.add(edit.step)
     draft = EditedRound(steps, frozenset(touched - gone), answer, earlier)
-    problems += _find_problems(draft, gone, pool)
+    problems += _find_problems(draft, gone, pool) or _find_hidden(draft, episode, pool)
     if problems:
         raise InvalidEdits(problems)
     return draft
@@ -245,6 +261,14 @@ def _find_problems(draft: EditedRound, gone: Collection[int], pool: LivePool) ->
         listed = ", ".join(f"${k}" for k in sorted(unknown))
         problems.append(("answer", f"the answer quotes {listed}, but there is no such step; quote another"))
     return problems
+
+
+def _find_hidden(draft: EditedRound, episode: Episode, pool: LivePool) -> Problems:
+    """A problem at every step that would see what its worker may not see in this run."""
+    workers = {k: episode.steps[k].step.worker for k in draft.earlier}
+    steps = [step for step in draft.steps.values() if step.problem is None]
+    checked = check_readers(steps, pool, workers)
+    return [(str(step.id), step.problem) for step in checked if step.problem]
 
 
 def _build_graph(draft: EditedRound) -> nx.DiGraph:

@@ -23,6 +23,14 @@ class InvalidPool(PoolError):
         super().__init__("; ".join(f"{where}: {what}" if where else what for where, what in problems))
 
 
+class InvalidRunLimits(PoolError):
+    """The limits that a caller set for one run cannot be kept; `field` says which of them."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
 class StorageError(PoolError):
     """The data folder or the database cannot be used as it is."""
 

@@ -11,7 +11,15 @@ import typer
 
 from orchestrator.orchestrator_name import MAX_SAMPLES, TurnOptions, add_options
 from studio.cli import approvals, binding, credit, export, housekeeping, memory, pool, publish, restore, serve, what_if
-from studio.cli.options import HomeOption, JsonOption, open_prepared_store
+from studio.cli.options import (
+    HomeOption,
+    JsonOption,
+    MaxCostOption,
+    SeenByOption,
+    WithoutWorkerOption,
+    open_prepared_store,
+    read_seen_by,
+)
 from studio.cli.result import print_result
 from trainer.__main__ import tasks_app
 from trainer.cli.command_line import run_command_line
@@ -87,13 +95,17 @@ def run(
         Literal["autonomous", "escalate", "review"] | None,
         typer.Option(help="When its plans wait for a person. Default: as the pool says."),
     ] = None,
+    without_worker: WithoutWorkerOption = None,
+    max_cost: MaxCostOption = None,
+    seen_by: SeenByOption = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
     """Run one query without the page. Exit code 0: answered, 1: not answered, 2: bad input, 3: its plan waits for a
     person (see podium approvals)."""
+    from pool_registry.calls.run_limits import build_run_limits
     from studio.episode_documents.audit import describe_audit
-    from studio.episode_documents.trace import describe_bindings
+    from studio.episode_documents.trace import describe_bindings, describe_limits
     from studio.headless import run_once
     from studio.orchestrators.default import choose_default
     from studio.orchestrators.offers import list_offers
@@ -102,14 +114,15 @@ def run(
         stored = store.pools.latest(pool).pool
         options = TurnOptions(samples, constrained, without=tuple(without or ()))
         name = add_options(orchestrator or choose_default(stored), options)
-        document = asyncio.run(run_once(store, pool, name, query, mode))
+        limits = build_run_limits(without_worker or (), max_cost, read_seen_by(seen_by or ()))
+        document = asyncio.run(run_once(store, pool, name, query, mode, limits))
         document = approvals.ask_until_over(store, document)
         if document["outcome"] == "waiting":
             approvals.print_outcome(store, document, as_json)
         episode = store.traces.episode(document["id"])
     typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else document["answer"])
     if not as_json:
-        for line in (*describe_bindings(document), *describe_audit(document["audit"])):
+        for line in (*describe_bindings(document), *describe_audit(document["audit"]), *describe_limits(document)):
             typer.echo(line, err=True)
     print_result(document, episode, list_offers(episode, stored))
     if document["outcome"] != "answered":

@@ -27,11 +27,13 @@ from orchestrator.policies.model import with_memory
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.traces.store import Store
 from orchestrator.what_if import Variation, run_variation
-from pool_registry.calls.live_pool import LivePool
+from pool_registry.calls.live_pool import LivePool, list_sources
+from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits
 from pool_registry.calls.spending import charge_calls_to
 from pool_registry.deployment_mode import DeploymentMode
 from pool_registry.errors import PoolNotFound
 from pool_registry.pool import Limits, Pool
+from pool_registry.worker import Visible
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
 from trainer.tasks import recognize_task
 from trainer.tasks.practice.stored import find_own_task
@@ -61,15 +63,23 @@ class RecordedRun:
         episode = await self._start()
         if self._task is not None and episode.ended is not None:
             with charge_calls_to(self.budget.spending):  # a judge is paid like any other call
-                await grade_episode(episode, self._task, self._store.traces, self._pool)
+                await grade_episode(episode, self._task, self._store.traces, find_judges(episode, self._pool))
         return episode
 
     async def learn(self, episode: Episode) -> None:
-        """Add the lesson of a failed episode to the pool's failure memory, where that is on."""
-        if episode.ended is None:
+        """Add the lesson of a failed episode to the pool's failure memory, where that is on. What a run may show to few
+        workers alone is not learnt from: a lesson may quote it, and is shown in other runs."""
+        if episode.ended is None or episode.run_limits.seen_by:
             return
         with charge_calls_to(self.budget.spending):
             await keep_lesson(episode, self._pool, self._store.lessons)
+
+
+def find_judges(episode: Episode, pool: LivePool) -> LivePool:
+    """The workers that may judge an answer: those that may see all that it can be made of."""
+    outputs = [Visible(k, episode.steps[k].step.worker, seen) for k, seen in episode.observations().items()]
+    readers = episode.run_limits.find_readers(list_sources(outputs))
+    return pool if readers is None else pool.narrow(readers)
 
 
 def prepare_run(
@@ -84,19 +94,23 @@ def prepare_run(
     sink: Sink | None = None,
     graded: bool = True,
     mode: DeploymentMode | None = None,
+    run_limits: RunLimits = NO_RUN_LIMITS,
     approve: Approver = leave_waiting,
     wrap: Callable[[Orchestrator], Orchestrator] = lambda orchestrator: orchestrator,
 ) -> RecordedRun:
     """Prepare a run of `query` on an open pool. `sink` replaces the store's traces, `limits` and `mode` the pool's.
-    `approve` is asked about plans that may not run by themselves; `wrap` puts something around the orchestrator.
+    `run_limits` are what the caller limits this run to. `approve` is asked about plans that may not run by themselves;
+    `wrap` puts something around the orchestrator.
 
-    Raises InvalidQuery and UnknownOrchestrator; the run itself raises neither.
+    Raises InvalidQuery, InvalidRunLimits and UnknownOrchestrator; the run itself raises none.
     """
     check_query(query)
+    pool.check_limits(run_limits)
+    pool = pool.limit(run_limits)
     task = find_known_task(pool.pool.name, query) if graded else None
     policy = wrap(make_orchestrator_with_memory(store, pool, orchestrator, task))
     spec = EpisodeSpec(query, task=task.ref if task else None, id=new_episode_id(), user=user, source=source)
-    budget = Budget(limits or pool.pool.limits)
+    budget = Budget(limits or pool.pool.limits, pool.run_limits.max_cost)
     release = make_release(store, pool, mode or pool.pool.mode, task, approve)
 
     def start() -> Awaitable[Episode]:
@@ -125,10 +139,11 @@ def prepare_resumed(
     """Prepare the rest of an episode whose plan waited. Raises UnknownOrchestrator."""
     started = episode.started
     assert started is not None and started.mode is not None, "an episode that waits has a mode"
+    pool = pool.limit(episode.run_limits)
     task = find_known_task(pool.pool.name, started.query)
     policy = wrap(make_orchestrator_with_memory(store, pool, started.orchestrator, task))
     release = make_release(store, pool, started.mode, task)
-    budget = Budget(Limits.model_validate(dict(started.limits)))
+    budget = Budget(Limits.model_validate(dict(started.limits)), pool.run_limits.max_cost)
 
     def start() -> Awaitable[Episode]:
         return resume_episode(
@@ -173,8 +188,9 @@ def find_known_task(pool: str, query: str) -> Task | None:
 
 def prepare_variation(store: Store, pool: LivePool, variation: Variation, *, user: str = "") -> RecordedRun:
     """Prepare a run of a recorded episode with one round edited (orchestrator/what_if.py)."""
+    pool = variation.limit(pool)
     task = find_known_task(pool.pool.name, variation.origin.query)
-    episode_id, budget = new_episode_id(), Budget(pool.pool.limits)
+    episode_id, budget = new_episode_id(), Budget(pool.pool.limits, pool.run_limits.max_cost)
     ref = task.ref if task else None
 
     def start() -> Awaitable[Episode]:

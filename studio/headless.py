@@ -13,6 +13,7 @@ from orchestrator.what_if import vary
 from pool_registry.calls.call_cache import CallCache
 from pool_registry.calls.call_cache_table import DatabaseCacheStore
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits
 from pool_registry.deployment_mode import ModeName
 from pool_registry.pool import Pool
 from studio.approvals import WaitingPlan, claim_plan, make_decision
@@ -21,17 +22,22 @@ from studio.episodes import RecordedRun, prepare_resumed, prepare_run, prepare_v
 
 
 async def run_once(
-    store: Store, pool_name: str, orchestrator: str, query: str, mode: ModeName | None = None
+    store: Store,
+    pool_name: str,
+    orchestrator: str,
+    query: str,
+    mode: ModeName | None = None,
+    run_limits: RunLimits = NO_RUN_LIMITS,
 ) -> dict[str, Any]:
     """Run the query to its end, recorded like any other episode, or until its plan waits for a person; returns its
-    trace document. `mode` replaces the pool's.
+    trace document. `mode` replaces the pool's, `run_limits` are what it is limited to.
 
     Raises PoolError or OrchestratorError when it cannot start.
     """
     check_query(query)
     async with live_pool(store.pools.latest(pool_name).pool, CallCache(DatabaseCacheStore(store.engine))) as pool:
         chosen = pool.pool.mode.model_copy(update={"name": mode}) if mode else None
-        episode = await _finish(prepare_run(store, pool, orchestrator, query, mode=chosen))
+        episode = await _finish(prepare_run(store, pool, orchestrator, query, mode=chosen, run_limits=run_limits))
     store.traces.flush()
     return build_trace_document(store, store.traces.row(episode.id))
 

@@ -28,6 +28,7 @@ from pool_registry.calls.call_cache import CallCache
 from pool_registry.calls.call_cache_table import DatabaseCacheStore
 from pool_registry.calls.circuit_breaker import circuit_of
 from pool_registry.calls.live_pool import LivePool, LiveWorker, open_live_pool
+from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits
 from pool_registry.deployment_mode import ModeName
 from pool_registry.errors import PoolError, StorageError, WorkerFault
 from pool_registry.kinds import open_worker
@@ -71,16 +72,22 @@ class Runtime:
     # Episodes
 
     def start_episode(
-        self, pool_name: str, orchestrator: str, query: str, user: str = "", mode: ModeName | None = None
+        self,
+        pool_name: str,
+        orchestrator: str,
+        query: str,
+        user: str = "",
+        mode: ModeName | None = None,
+        run_limits: RunLimits = NO_RUN_LIMITS,
     ) -> str:
         """Start an episode and return its id as soon as its trace has begun. `user` is by default the user of
-        the current request, `mode` the pool's.
+        the current request, `mode` the pool's; `run_limits` are what the run is limited to.
 
         Raises PoolError or OrchestratorError when it cannot start or cannot be recorded.
         """
         check_query(query)
         user = user or current_user.get()
-        return self._await_trace(self._await(self._start(pool_name, orchestrator, query, user, mode)))
+        return self._await_trace(self._await(self._start(pool_name, orchestrator, query, user, mode, run_limits)))
 
     def find_rights(self, user: str) -> Rights:
         """What a person who is logged in may do; "" where nobody logs in. Raises AccountError."""
@@ -162,10 +169,13 @@ class Runtime:
         with suppress(OrchestratorError, WorkerFault):
             await warm_up(checkpoint)
 
-    async def _start(self, pool_name: str, orchestrator: str, query: str, user: str, name: ModeName | None) -> str:
+    async def _start(
+        self, pool_name: str, orchestrator: str, query: str, user: str, name: ModeName | None, run_limits: RunLimits
+    ) -> str:
         pool = await self._open(self.store.pools.latest(pool_name).pool)
         mode = pool.pool.mode.model_copy(update={"name": name}) if name else None
-        return await self._launch(prepare_run(self.store, pool, orchestrator, query, user=user, mode=mode))
+        run = prepare_run(self.store, pool, orchestrator, query, user=user, mode=mode, run_limits=run_limits)
+        return await self._launch(run)
 
     async def _resume(self, plan: WaitingPlan, pool: LivePool, decision: Decision) -> str:
         run = prepare_resumed(self.store, pool, plan.episode, decision)

@@ -17,15 +17,18 @@ class Budget:
     """Counts steps, tokens, cost and time against `Limits`, and holds the stop signal.
 
     Bound to the running event loop, whose clock it goes by. What is spent counts against the caps of
-    whatever runs the episode, too.
+    whatever runs the episode, too. `max_cost` is a cap of this run that no call may pass, also in episodes inside.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, max_cost: float | None = None) -> None:
         self.limits = limits
         loop = asyncio.get_running_loop()
         self._clock = loop.time
         self.started = loop.time()
-        self.spending = Spending(limits.max_tokens, limits.max_cost, current_spending())
+        outer = current_spending()
+        if max_cost is not None:
+            outer = Spending(max_cost=max_cost, parent=outer, exact=True)
+        self.spending = Spending(limits.max_tokens, limits.max_cost, outer)
         self.steps = 0
         self.stopped: asyncio.Future[None] = loop.create_future()
 

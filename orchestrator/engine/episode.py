@@ -6,7 +6,7 @@ The episode loop, orchestrators, the page and the trainer all read this one obje
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from orchestrator.agreement import Agreement, measure_agreement
 from orchestrator.engine.events import (
@@ -34,7 +34,8 @@ from orchestrator.plan import (
     references,
     substitute,
 )
-from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage
+from pool_registry.actions import NO_USAGE, Failure, JsonValue, Observation, Usage
+from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits
 
 
 @dataclass(slots=True)
@@ -94,6 +95,11 @@ class Episode:
     @property
     def query(self) -> str:
         return self.started.query if self.started else ""
+
+    @property
+    def run_limits(self) -> RunLimits:
+        """What its caller limited it to."""
+        return (self.started.run_limits if self.started else None) or NO_RUN_LIMITS
 
     @property
     def answer(self) -> JsonValue:
@@ -227,6 +233,24 @@ class Episode:
         steps = {k: run for k, run in self.steps.items() if k not in gone}
         rounds = [*self.rounds[:-1], Round(last.number, last.started_at)]
         return Episode(self.id, self.started, rounds, steps, last_at=self.last_at)
+
+    def hide_outputs(self, hidden: Mapping[int, Observation]) -> Episode:
+        """This episode with other observations in the place of some, for an orchestrator that may not read those."""
+        steps = {k: replace(run, observation=hidden.get(k, run.observation)) for k, run in self.steps.items()}
+        rounds = [replace(done, steps=[steps[run.step.id] for run in done.steps]) for done in self.rounds]
+        return replace(self, rounds=rounds, steps=steps)
+
+
+def hide_output(step: int, observation: Observation) -> Observation:
+    """What an orchestrator reads of a step whose output it may not see: how it ended. A worker's error may quote what
+    its peer wrote."""
+    value = f"(hidden from you by the limits of this run; quote it as ${step})" if observation.ok else None
+    error, instead_of = _hide_message(observation.error), _hide_message(observation.instead_of)
+    return replace(observation, value=value, error=error, instead_of=instead_of, prompt=None)
+
+
+def _hide_message(failure: Failure | None) -> Failure | None:
+    return failure and replace(failure, message="(its message is hidden from you by the limits of this run)")
 
 
 def fill_known(arguments: Mapping[str, JsonValue], episode: Episode) -> dict[str, JsonValue]:

@@ -15,7 +15,7 @@ from orchestrator.approval.plan_gate import PlanReview, find_unapproved
 from orchestrator.approval.records import AskReason
 from orchestrator.engine.budget import Budget, explain_outcome
 from orchestrator.engine.edits import WhatIf
-from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode import Episode, hide_output
 from orchestrator.engine.events import (
     EpisodeEnded,
     EpisodeStarted,
@@ -34,9 +34,10 @@ from orchestrator.engine.events import (
 from orchestrator.engine.executor import Recorder, RoundRun
 from orchestrator.engine.release import Decision, Orchestrator, PlanRelease, complete_orchestrator
 from orchestrator.errors import InvalidQuery, OrchestratorError
+from orchestrator.orchestrator_name import OrchestratorName
 from orchestrator.plan import MAX_QUOTED_CHARS, Step, Turn, check_turn, count_quoted_chars, references, substitute
 from pool_registry.actions import JsonValue, Observation, clean_text
-from pool_registry.calls.live_pool import LivePool
+from pool_registry.calls.live_pool import LivePool, list_sources
 from pool_registry.calls.spending import Spending, charge_this_task_to
 from pool_registry.deployment_mode import DeploymentMode
 from pool_registry.errors import WorkerFault
@@ -121,13 +122,15 @@ async def run_episode(
 
     With `release` a plan may have to wait for a person: the episode that is returned has not ended then, and
     `resume_episode` goes on with it. Without, plans run at once; but on a pool whose mode is not autonomous no call is
-    made that may have effects.
+    made that may have effects. A caller's limits come with the pool (`LivePool.limit`), for which the orchestrator is
+    made, too.
 
     Raises InvalidQuery when the query is empty or longer than MAX_QUERY_CHARS.
     """
     check_query(spec.query)
     limits = limits or pool.pool.limits
-    loop = _Loop(spec, orchestrator, pool, limits, sink or NoSink(), budget or Budget(limits), resolve, release)
+    budget = budget or Budget(limits, pool.run_limits.max_cost)
+    loop = _Loop(spec, orchestrator, pool, limits, sink or NoSink(), budget, resolve, release)
     return await loop.run()
 
 
@@ -149,7 +152,7 @@ async def resume_episode(
     started = episode.started
     assert started is not None and episode.held is not None, "the caller has looked whether it waits"
     limits = Limits.model_validate(dict(started.limits))
-    budget = budget or Budget(limits)
+    budget = budget or Budget(limits, pool.run_limits.max_cost)
     calls = sum(run.started_at is not None for run in episode.steps.values())
     budget.resume(episode.usage, calls, episode.last_at)
     spec = EpisodeSpec(
@@ -190,6 +193,7 @@ class _Loop:
         self._seen: dict[int, tuple[str, Observation]] = {
             k: (steps[k].step.worker, observation) for k, observation in self.episode.observations().items()
         }
+        self._turn_refused = False  # by a cap
         self._useless = sum(is_useless(done.turn) for done in self.episode.rounds[:-1] if done.turn)
 
     async def run(self) -> Episode:
@@ -218,7 +222,7 @@ class _Loop:
                 return _End(reached, None, explain_outcome(reached, self.limits))
             turn = await self._take_turn(number)
             if turn.failed:
-                return _End(self.budget.check_caps() or "orchestrator_failed", None, turn.error)
+                return _End(self._find_cap() or "orchestrator_failed", None, turn.error)
             if turn.error is None and self.release is not None:
                 released = await self._ask_release(turn, number)
                 if not isinstance(released, Turn):
@@ -328,17 +332,39 @@ class _Loop:
         self._record(TurnTaken(number, turn, self._now()))
         return turn
 
+    def _find_cap(self) -> Outcome | None:
+        """The cap that keeps the orchestrator from being asked: it is reached, or one more turn might pass it."""
+        return self.budget.check_caps() or ("max_cost" if self._turn_refused else None)
+
     async def _ask_for_turn(self, orchestrator: Orchestrator, episode: Episode) -> Turn:
         spending = self.budget.open_spending()
-        task = asyncio.create_task(self._ask(orchestrator, episode, spending))
+        task = asyncio.create_task(self._ask(orchestrator, self._hide_outputs(orchestrator, episode), spending))
         try:
             await self.budget.wait_for(task)
         finally:
             if not task.done():
                 task.cancel()
-        turn = check_turn(self._outcome_of(task), self.pool, self._seen)
+        workers = {k: worker for k, (worker, _) in self._seen.items()} if self.pool.run_limits.seen_by else {}
+        turn = check_turn(self._outcome_of(task), self.pool, self._seen, workers)
+        self._turn_refused = spending.refused
         spending.charge_rest(turn.usage)
         return turn
+
+    def _hide_outputs(self, orchestrator: Orchestrator, episode: Episode) -> Episode:
+        """The episode as its orchestrator may read it. One that is an agent of the pool reads what that agent may see;
+        the others quote what is hidden, so that none can write it into the call of a worker that may not see it."""
+        limits = self.pool.run_limits
+        if not limits.seen_by:
+            return episode
+        reader = OrchestratorName.parse(orchestrator.name).worker
+        hidden = {}
+        for k, (worker, observation) in self._seen.items():
+            sources = list_sources((Visible(k, worker, observation),))
+            if episode.steps[k].started_at is not None and limits.explain_hidden(reader, sources) is not None:
+                hidden[k] = hide_output(k, observation)
+            elif observation.prompt is not None:  # it holds what that step may see
+                hidden[k] = replace(observation, prompt=None)
+        return episode.hide_outputs(hidden)
 
     @staticmethod
     async def _ask(orchestrator: Orchestrator, episode: Episode, spending: Spending) -> Turn:
@@ -426,6 +452,7 @@ class _Loop:
                 user=spec.user,
                 source=spec.source,
                 mode=self.release.gate.mode if self.release is not None else None,
+                run_limits=self.pool.run_limits or None,
             )
         )
 
@@ -449,11 +476,13 @@ class EpisodeScope:
 
     async def descend(self, orchestrator: str, query: str, visible: tuple[Visible, ...]) -> Reply:
         name = self.outer.orchestrator.name if orchestrator == "same" else orchestrator
-        return await self._run_inner(name, with_context(query, visible), self.outer.pool)
+        pool = self.outer.pool
+        pool = pool.limit_inner(pool.list_answerers(self.step.worker), visible)
+        return await self._run_inner(name, with_context(query, visible), pool)
 
     async def use_tools(self, agent: str, tools: Collection[str], query: str, visible: tuple[Visible, ...]) -> Reply:
         """Let an agent call its own tools until it answers."""
-        pool = self.outer.pool.narrow({agent, *tools})
+        pool = self.outer.pool.limit_inner({agent}, visible).narrow({agent, *tools})
         return await self._run_inner(f"{AGENT_WITH_TOOLS}:{agent}", with_context(query, visible), pool)
 
     async def _run_inner(self, name: str, query: str, pool: LivePool) -> Reply:

@@ -17,6 +17,7 @@ from orchestrator.approval.records import AskReason, PlanEstimate, Verdict
 from orchestrator.engine.edits import Edit, WhatIf
 from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue, Observation, clean_text
+from pool_registry.calls.run_limits import RunLimits
 from pool_registry.deployment_mode import DeploymentMode
 
 Outcome = Literal[
@@ -60,6 +61,7 @@ class EpisodeStarted:
     user: str = ""  # who asked, where people log in or clients have tokens
     source: str = ""  # what it ran for: mine, served, evaluation or training; "" in traces of older versions
     mode: DeploymentMode | None = None  # None: no plan of this episode waits (older traces, episodes inside others)
+    run_limits: RunLimits | None = None  # what the caller of this run allowed it; None: all that its pool allows
     type: Literal["episode_started"] = "episode_started"
 
 

@@ -93,7 +93,7 @@ async def try_turns(
 
 async def _try_turn(turn: Turn, episode: Episode, pool: CachingPool, safe: frozenset[str]) -> TriedTurn:
     earlier = {k: (run.step.worker, run.observation) for k, run in episode.steps.items() if run.observation is not None}
-    checked = check_turn(turn, pool, earlier)
+    checked = check_turn(turn, pool, earlier, {k: worker for k, (worker, _) in earlier.items()})
     if checked.error is not None or any(step.problem for step in checked.steps):
         return TriedTurn(turn, None)
     if any(step.worker not in safe for step in checked.steps):

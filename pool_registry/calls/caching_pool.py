@@ -15,7 +15,7 @@ class CachingPool(LivePool):
 
     def __init__(self, pool: LivePool, max_entries: int = MAX_ENTRIES) -> None:
         super().__init__(pool.pool, pool.workers, JobCache(max_entries=max_entries))
-        self.hash = pool.hash
+        self.stand_for(pool)
 
     @property
     def hits(self) -> int:

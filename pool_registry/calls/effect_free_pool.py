@@ -32,7 +32,7 @@ def refuse_effects(pool: LivePool, allowed: Collection[str] = ()) -> LivePool:
         live = pool.workers[name]
         workers[name] = LiveWorker(live.spec, RefusedWorker(live.worker))
     guarded = LivePool(pool.pool, workers)
-    guarded.hash = pool.hash
+    guarded.stand_for(pool)
     return guarded
 
 

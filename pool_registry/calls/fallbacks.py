@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 
 from pool_registry.actions import Failure, JsonValue, Observation, Status
@@ -16,10 +16,12 @@ async def ask_in_turn(
     on_start: OnStart | None,
     worker: WorkerState,
     workers: Mapping[str, WorkerState],
+    hidden: Collection[str] = (),
 ) -> Observation:
     """Call the worker and, while one fails, its fallbacks in turn; return the first success or the first failure.
 
-    Time and usage of all of them are added up. When none succeeds, the first one's failure stands.
+    Time and usage of all of them are added up. When none succeeds, the first one's failure stands. The sentences of
+    those whose outputs are `hidden` from some are left out: they may quote what a peer wrote.
     """
     start = on_start and _Once(on_start)
     first = latest = await ask_first(call, start)
@@ -34,7 +36,8 @@ async def ask_in_turn(
         latest = await other.call(replace(call, arguments=arguments), start)
         worker, latency_s, usage = other, latency_s + latest.latency_s, usage + latest.usage
         if latest.error is not None:
-            attempts += f"; {other.spec.name} in its place: {latest.error.code}: {latest.error.message}"
+            why = "" if other.spec.name in hidden else f": {latest.error.message}"
+            attempts += f"; {other.spec.name} in its place: {latest.error.code}{why}"
     if latest is first and not attempts:
         return first
     if latest.ok:

@@ -20,6 +20,7 @@ from pool_registry.actions import NO_USAGE, Observation, Usage
 from pool_registry.calls.call_cache import CallCache, key_of
 from pool_registry.calls.circuit_breaker import Admission
 from pool_registry.calls.fallbacks import ask_in_turn
+from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits
 from pool_registry.calls.spending import Bill, current_spending
 from pool_registry.calls.summarize import shorten_outputs
 from pool_registry.calls.time_limit import CallClock
@@ -69,6 +70,7 @@ class Peers:
 
     workers: Mapping[str, WorkerState]
     cache: CallCache
+    run_limits: RunLimits = NO_RUN_LIMITS
 
 
 Start: TypeAlias = OnStart | None
@@ -98,6 +100,8 @@ async def use_cache(worker: WorkerState, peers: Peers, proceed: Answer, call: Ca
     """Return the cached observation of an equal call, or make this call."""
     cache = peers.cache
     observation, cached = await cache.observation(key_of(worker.identity, call), lambda: proceed(call, start))
+    if observation.answered_by is not None and observation.answered_by not in peers.workers:
+        return await proceed(call, start)  # shared with a run that may call more workers
     if not cached:
         return observation
     if start is not None:
@@ -116,7 +120,7 @@ async def shorten(worker: WorkerState, peers: Peers, proceed: Answer, call: Call
 
 async def take_over(worker: WorkerState, peers: Peers, proceed: Answer, call: Call, start: Start) -> Observation:
     """Where the worker fails, call its fallbacks in turn, each with its own WORK_LAYERS."""
-    return await ask_in_turn(proceed, call, start, worker, peers.workers)
+    return await ask_in_turn(proceed, call, start, worker, peers.workers, peers.run_limits.seen_by)
 
 
 # What guards one worker. Each layer returns what comes back, or raises WorkerFault where it refuses.
@@ -164,7 +168,8 @@ async def _open_bill(work: Work) -> Bill:
     if worker.lacks_price and spending.limits_cost:
         raise WorkerFault("no_price", NO_PRICE.format(worker.spec.name))
     if worker.role == "recursion":  # the episode inside is charged itself, and must not wait for this call to end
-        spending.charge(Usage(cost=price_call))
+        price = Usage(cost=price_call)
+        (await spending.reserve(price)).settle(price)
         return NOTHING_DUE
     bill = Bill(spending, worker.add_price(work.estimate()), price_call)
     await bill.reserve()
@@ -280,6 +285,12 @@ def is_paced(worker: WorkerState) -> bool:
     return is_queued(worker) and (has_peer(worker) or worker.spec.rate_limit is not None)
 
 
+def is_shortened(worker: WorkerState, peers: Peers) -> bool:
+    """It reads what its summarizer writes."""
+    summarizer = worker.spec.summarizer
+    return bool(summarizer) and peers.run_limits.may_see(worker.spec.name, summarizer)
+
+
 def has_peer(worker: WorkerState) -> bool:
     return worker.worker.remote
 
@@ -295,7 +306,7 @@ def is_retried(worker: WorkerState) -> bool:
 ANSWER_LAYERS = (
     #           layer      workers that have it
     AnswerLayer(use_cache, lambda worker, peers: peers.cache.records(worker)),
-    AnswerLayer(shorten, lambda worker, _: bool(worker.spec.summarizer)),
+    AnswerLayer(shorten, is_shortened),
     AnswerLayer(take_over, lambda worker, _: bool(worker.spec.fallback)),
 )
 WORK_LAYERS = (

@@ -2,7 +2,8 @@
 
 A call is admitted while what is spent, what is reserved and what it may use itself stay within the cap. Else it waits
 until other calls have settled; when none is left to wait for and the cap is not reached, it is admitted alone. So a cap
-is exceeded by less than one reservation, however wide a plan is.
+is exceeded by less than one reservation, however wide a plan is. An exact cap is not exceeded: a call that may use more
+than is left is refused.
 
 Spendings nest: a turn's or a step's within its episode's, an episode's within its job's. A call counts in all of them.
 Which one a call is charged to travels with the task that makes it, so that retries, judges, reflections and whatever a
@@ -24,6 +25,7 @@ from pool_registry.errors import WorkerFault
 Asked = TypeVar("Asked")
 Result = TypeVar("Result")
 Cap = Literal["max_tokens", "max_cost"]
+ROUNDING = 1e-9  # dollars by which sums of prices may be off
 
 
 class Spending:
@@ -33,10 +35,16 @@ class Spending:
     """
 
     def __init__(
-        self, max_tokens: int | None = None, max_cost: float | None = None, parent: Spending | None = None
+        self,
+        max_tokens: int | None = None,
+        max_cost: float | None = None,
+        parent: Spending | None = None,
+        *,
+        exact: bool = False,
     ) -> None:
         self.max_tokens = max_tokens
         self.max_cost = max_cost
+        self.exact = exact
         self._outer: tuple[Spending, ...] = () if parent is None else parent.levels
         self.used = NO_USAGE
         self.refused = False
@@ -78,10 +86,22 @@ class Spending:
                 return "max_cost", f"The limit of {level.max_cost} US dollars is reached."
         return None
 
+    def find_overrun(self, estimate: Usage) -> tuple[Cap, str] | None:
+        """The code of an exact cap that a call of `estimate` might pass and a sentence about it, or None."""
+        for level in self.levels:
+            left = (level.max_cost or 0.0) - level.used.cost
+            if level.exact and level.max_cost is not None and estimate.cost > left + ROUNDING:
+                sentence = (
+                    f"A call that may cost ${estimate.cost:.6g} was not made: ${max(0.0, left):.6g} is left of the "
+                    f"${level.max_cost:g} that this run may cost."
+                )
+                return "max_cost", sentence
+        return None
+
     async def reserve(self, estimate: Usage) -> Reservation:
-        """Hold `estimate` on every level, once there is room for it. Raises WorkerFault when a cap is reached."""
+        """Hold `estimate` on every level, once there is room for it. Raises WorkerFault when a cap refuses it."""
         while True:
-            reached = self.find_reached()
+            reached = self.find_reached() or self.find_overrun(estimate)
             if reached is not None:
                 for level in self.levels:
                     level.refused = True

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import dump_event
 from orchestrator.traces.episode_totals import compute_totals
+from orchestrator.traces.run_limits import list_violations, read_with_inner
 from orchestrator.traces.store import EpisodeRow, Store
 from studio.episode_documents.audit import list_audit
 
@@ -36,9 +38,27 @@ def build_trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
         "pool_hash": row.pool_hash,
         "started_at": row.started_at,
         "audit": [line.to_json() for line in list_audit(episode)],
+        "run_limits": build_limits_document(store, episode),
         "totals": asdict(compute_totals(episode)),
         "events": events,
     }
+
+
+def build_limits_document(store: Store, episode: Episode) -> dict[str, Any] | None:
+    """What the caller limited a run to, and whether its trace shows that this was kept; None where nothing limited
+    it."""
+    if not episode.run_limits:
+        return None
+    broken = list_violations(read_with_inner(store.traces, episode))
+    return {**asdict(episode.run_limits), "lines": episode.run_limits.describe(), "broken": broken}
+
+
+def describe_limits(document: Mapping[str, Any]) -> list[str]:
+    """The limits of a run and whether they were kept, as lines for a terminal."""
+    limits = document["run_limits"]
+    if limits is None:
+        return []
+    return [f"limits: {' '.join(limits['lines'])}", *(f"limit broken: {sentence}" for sentence in limits["broken"])]
 
 
 def describe_bindings(document: Mapping[str, Any]) -> list[str]:

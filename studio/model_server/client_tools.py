@@ -16,6 +16,7 @@ from typing import Any
 
 from pool_registry.actions import Action, JsonValue, Observation
 from pool_registry.calls.live_pool import LivePool, LiveWorker, OnStart
+from pool_registry.calls.run_limits import RunLimits
 from pool_registry.worker import Call, NoConfig, Reply, Scope, Visible, Worker, WorkerSpec
 
 CLIENT_KIND = "client"
@@ -152,10 +153,11 @@ class RequestPool(LivePool):
         on_refused: Callable[[str, str], None],
     ) -> None:
         super().__init__(pool.pool, {**pool.workers, **tools}, pool.cache)
-        self.hash = pool.hash
+        self.stand_for(pool)
         self._base, self._calls, self._tools = pool, calls, tools
         self._adjusted, self._on_refused = adjusted, on_refused
         self._adjusted_pool = LivePool(pool.pool, {**pool.workers, **adjusted}, pool.cache)
+        self._adjusted_pool.stand_for(pool)
 
     async def call(
         self,
@@ -178,9 +180,10 @@ class RequestPool(LivePool):
             _current.reset(token)
             self._calls.end(active)
 
-    def narrow(self, names: Collection[str]) -> LivePool:
+    def narrow(self, names: Collection[str], run_limits: RunLimits | None = None) -> LivePool:
         kept = {name: tool for name, tool in self._tools.items() if name in names}
-        return RequestPool(self._base.narrow(names), kept, self._calls, self._adjusted, self._on_refused)
+        adjusted = {name: agent for name, agent in self._adjusted.items() if name in names}
+        return RequestPool(self._base.narrow(names, run_limits), kept, self._calls, adjusted, self._on_refused)
 
 
 def open_client_tools(tools: Sequence[ClientTool], taken: Collection[str], calls: ClientCalls) -> dict[str, LiveWorker]:

@@ -16,6 +16,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, Field, ValidationError
 
+from pool_registry.calls.run_limits import build_run_limits
+from pool_registry.errors import InvalidRunLimits
 from studio.frame.sse import KEEP_ALIVE_S
 from studio.model_server.approvals import Approvals, ServedDecision
 from studio.model_server.errors import REQUIRES_APPROVAL, ApiError, ApprovalRequired
@@ -52,11 +54,21 @@ def create_mcp_server(service: Callable[[], Service], *, holds_plans: bool = Fal
     )
 
     @server.tool()
-    async def ask(query: str, context: Context[None]) -> AskResult:
-        """Ask the orchestrator: it decides which agents and tools of its pool to call, and answers."""
+    async def ask(
+        query: str,
+        context: Context[None],
+        without_workers: list[str] | None = None,
+        max_cost: float | None = None,
+        seen_by: dict[str, list[str]] | None = None,
+    ) -> AskResult:
+        """Ask the orchestrator: it decides which agents and tools of its pool to call, and answers. `without_workers`
+        are not called; `max_cost` is the most US dollars; `seen_by` lists the only workers that may see the outputs of
+        a worker: {"crm": ["analyst"]}."""
         try:
-            served = service().start_episode(EpisodeRequest(query, question=query), _token_owner(context))
-        except ApiError as refusal:
+            limits = build_run_limits(without_workers or (), max_cost, seen_by)
+            request = EpisodeRequest(query, question=query, run_limits=limits)
+            served = service().start_episode(request, _token_owner(context))
+        except (ApiError, InvalidRunLimits) as refusal:
             raise ToolError(str(refusal)) from refusal
         progress = served.progress
         try:

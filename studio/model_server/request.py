@@ -17,6 +17,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictBool, Val
 from starlette.requests import Request
 
 from pool_registry.actions import JsonValue
+from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits, build_run_limits
 from pool_registry.deployment_mode import ModeName
 from pool_registry.kinds import field_problems
 from pool_registry.pool import Limits
@@ -37,6 +38,7 @@ from studio.model_server.parameters import SamplingFields, explain_ignored
 MAX_BODY_BYTES = 32 * 2**20  # a picture that is left out comes along as text
 MAX_MARKS = 300_000  # strings, commas and openings in its JSON: parsing them holds up every other client for 0.2 s
 MAX_STOPS = 16
+MAX_NAMES = 1000  # of workers, in the limits of one request
 MAX_TOOLS = 1000  # the schema of each is checked while other clients wait
 
 RequestT = TypeVar("RequestT", bound="_RequestBase")
@@ -53,19 +55,26 @@ class RequestLimits(BaseModel):
     max_total_tokens: int | None = Field(
         default=None, ge=1, validation_alias=AliasChoices("max_total_tokens", "max_tokens")
     )
-    max_cost: float | None = Field(default=None, gt=0)
+    max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     deadline_s: float | None = Field(default=None, gt=0)
     max_steps: int | None = Field(default=None, ge=1)
 
 
 class RunOptions(RequestLimits):
-    """What a request says under `podium`: its limits, and a deployment mode, which only ever tightens the server's."""
+    """What a request says under `podium`: its limits, a deployment mode, which only ever tightens the server's, workers
+    that are not called, and who may see the outputs of which (RunLimits)."""
 
     mode: ModeName | None = None
+    without_workers: tuple[str, ...] = Field(default=(), max_length=MAX_NAMES)
+    seen_by: dict[str, tuple[str, ...]] = Field(default_factory=dict, max_length=MAX_NAMES)
 
     @property
     def limits(self) -> RequestLimits:
-        return RequestLimits(**self.model_dump(exclude={"mode"}))
+        return RequestLimits(**self.model_dump(include=set(RequestLimits.model_fields)))
+
+    @property
+    def run_limits(self) -> RunLimits:
+        return build_run_limits(self.without_workers, self.max_cost, self.seen_by)
 
 
 _LIMIT_NAMES = {"max_total_tokens": "max_tokens"}  # ours -> the pool's
@@ -119,6 +128,7 @@ class EpisodeRequest:
     keep: bool = False
     background: bool = False
     mode: ModeName | None = None
+    run_limits: RunLimits = NO_RUN_LIMITS
     unread: str = ""
 
 
@@ -165,6 +175,7 @@ class ChatRequest(_RequestBase):
             query=question.query,
             limits=self._limits(),
             mode=self.podium.mode,
+            run_limits=self.podium.run_limits,
             stream=bool(self.stream),
             include_usage=self.stream_options is not None and self.stream_options.include_usage,
             question=question.text,
@@ -207,6 +218,7 @@ class ResponsesRequest(_RequestBase):
             query=question.query,
             limits=self._limits(),
             mode=self.podium.mode,
+            run_limits=self.podium.run_limits,
             stream=bool(self.stream),
             question=question.text,
             messages=(*earlier, *new),

@@ -28,7 +28,7 @@ from studio.approvals import WaitingPlan, claim_plan
 from studio.episodes import SERVED, make_orchestrator_with_memory, prepare_resumed, prepare_run
 from studio.model_server.approvals import Approvals
 from studio.model_server.client_tools import read_episode_id
-from studio.model_server.errors import ApiError
+from studio.model_server.errors import ApiError, invalid_value
 from studio.model_server.kept_responses import KeptResponses
 from studio.model_server.request import EpisodeRequest, RequestLimits, tighten_limits
 from studio.model_server.served_episode import ServedEpisode
@@ -110,7 +110,12 @@ class Service:
             )  # fmt: skip
         except InvalidQuery as error:
             raise ApiError(400, str(error), "invalid_value") from error
-        except OrchestratorError as error:  # a checkpoint that was deleted meanwhile
+        except OrchestratorError as error:
+            if request.run_limits.without_workers:
+                raise invalid_value(
+                    "podium.without_workers", f"{self.model.orchestrator} needs more: {error}"
+                ) from error
+            # A checkpoint that was deleted meanwhile.
             raise ApiError(503, str(error), "orchestrator_failed") from error
         self._follow(episode, episode.start(run))
         return episode

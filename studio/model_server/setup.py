@@ -14,7 +14,8 @@ from orchestrator.policies import fallback
 from orchestrator.policies.registry import find_policy
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LivePool, LiveWorker
-from pool_registry.errors import InvalidPool
+from pool_registry.calls.run_limits import RunLimits, check_run_limits
+from pool_registry.errors import InvalidPool, InvalidRunLimits
 from pool_registry.kinds import open_worker
 from pool_registry.pool import Limits
 from studio.model_server import answer_form
@@ -31,7 +32,7 @@ _NO_AGENT = "no agent of this pool can be set; the orchestrator's turns are draw
 class EpisodeSetup:
     """One request on a served pool. `ignored` grows when an endpoint refuses a setting.
 
-    Raises ApiError for a tool of the client that cannot be used.
+    Raises ApiError for a tool of the client that cannot be used, and for limits that cannot be kept.
     """
 
     def __init__(self, pool: LivePool, orchestrator: str, request: EpisodeRequest) -> None:
@@ -41,6 +42,7 @@ class EpisodeSetup:
         self.calls = ClientCalls(lambda: self.on_idle())
         tools = _open_tools(pool, request, self.calls)
         self._demanded = dict(zip(tools, request.tools.tools, strict=True)) if request.tools.demanded else {}
+        pool, tools = _limit(pool, tools, request.run_limits)
         adjusted = adjust_agents(pool, request.settings)
         if request.settings and not adjusted:
             self.ignored |= dict.fromkeys(request.settings, _NO_AGENT)
@@ -100,6 +102,18 @@ def _open_tools(pool: LivePool, request: EpisodeRequest, calls: ClientCalls) -> 
         return open_client_tools(request.tools.tools, pool.workers, calls)
     except InvalidPool as error:
         raise invalid_value("tools", f"tools: {error}") from error
+
+
+def _limit(
+    pool: LivePool, tools: Mapping[str, LiveWorker], limits: RunLimits
+) -> tuple[LivePool, dict[str, LiveWorker]]:
+    """The pool and the client's tools as the request may use them. Raises ApiError where it names others."""
+    try:
+        names = {*(spec.name for spec in pool.pool.workers), *tools}
+        check_run_limits(limits, pool.pool.name, names, {*pool.workers, *tools})
+    except InvalidRunLimits as error:
+        raise invalid_value(f"podium.{error.field}", str(error)) from error
+    return pool.limit(limits), {name: tool for name, tool in tools.items() if name not in limits.without_workers}
 
 
 def adjust_agents(pool: LivePool, settings: Mapping[str, JsonValue]) -> dict[str, LiveWorker]:

@@ -32,7 +32,7 @@ class FaultyPool(LivePool):
 
     def __init__(self, pool: LivePool, fault: Fault) -> None:
         super().__init__(pool.pool, pool.workers)
-        self.hash = pool.hash
+        self.stand_for(pool)
         self._fault: Fault | None = fault if fault.status is not None else None
 
     async def call(

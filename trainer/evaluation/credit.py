@@ -85,6 +85,7 @@ async def measure_credit(
 ) -> CreditReport:
     """Measure a finished run on an open pool, best one that caches calls: many of the calls are equal. `repeats` is how
     often each rerun is made; its score is the mean, for workers that do not always answer the same."""
+    pool = pool.limit(episode.run_limits)
     grade = await grade_answer(task, episode.answer, pool)
     score = float(grade.correct)
     if reason := explain_unmeasurable(episode):

@@ -44,7 +44,7 @@ class Grade:
 
 
 class JudgeRefused(Exception):
-    """A cap on tokens or cost did not admit the judge: nothing is known of the answer."""
+    """A cap on tokens or cost, or a limit of the run, did not admit the judge: nothing is known of the answer."""
 
 
 async def grade_answer(task: Task, answer: JsonValue, pool: LivePool) -> Grade:
@@ -91,6 +91,8 @@ async def _run_check(verifier: PythonCheck, answer: JsonValue, query: str, pool:
 async def _ask_judge(verifier: JudgeCheck, answer: JsonValue, query: str, pool: LivePool) -> Grade:
     worker = pool.workers.get(verifier.worker)
     if worker is None:
+        if pool.run_limits:
+            raise JudgeRefused(f"the limits of this run keep its judge {verifier.worker} from being asked")
         return Grade(False, pool.unknown_worker(verifier.worker))
     # A JSON string cannot be closed from within, which keeps the answer from posing as an instruction. Of a long answer
     # the end is kept, where the result usually stands.

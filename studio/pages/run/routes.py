@@ -104,7 +104,9 @@ def routes(runtime: Runtime) -> APIRouter:
     def again(episode_id: str, change: Again) -> JSONResponse:
         row = find_row(runtime, episode_id)
         try:
-            started = runtime.start_episode(row.pool, change.orchestrator, change.query or row.query)
+            limits = _read(store.traces.episode, episode_id).run_limits
+            query = change.query or row.query
+            started = runtime.start_episode(row.pool, change.orchestrator, query, run_limits=limits)
         except (PoolError, OrchestratorError) as error:
             raise HTTPException(409, str(error)) from error
         return JSONResponse({"episode": started})

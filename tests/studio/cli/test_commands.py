@@ -132,3 +132,30 @@ def test_help_is_helpful():
     said = " ".join(studio("--help").stdout.split())
     for word in ("--port", "--home", "--no-browser", "run", "doctor", "prepare"):
         assert word in said
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--without-worker", "calcualtor"), "has no worker 'calcualtor'; the nearest names are: calculator"),
+        (("--max-cost", "-1"), "$-1 is no cap on what a run may cost; give an amount above $0"),
+        (("--seen-by", "calculator"), "--seen-by 'calculator' names no readers"),
+        (("--seen-by", "calculator=nobody"), "has no worker 'nobody'"),
+    ],
+)
+def test_limits_of_a_run_that_cannot_be_kept_are_one_sentence(tmp_path, options, sentence):
+    one_line(studio_here("run", QUERY, "--orchestrator", "oracle", *options, "--home", str(tmp_path)), sentence)
+
+
+def test_a_run_on_the_command_line_keeps_its_limits(tmp_path):
+    limits = ("--without-worker", "calculator", "--max-cost", "0.02", "--seen-by", "2=units", "--seen-by", "sql=")
+    command = ("run", QUERY, "--orchestrator", "random_plan:5", *limits, "--home", str(tmp_path))
+    done = studio_here(*command, "--json")
+    document = json.loads(done.stdout)
+    assert document["run_limits"]["without_workers"] == ["calculator"] and document["run_limits"]["max_cost"] == 0.02
+    assert document["run_limits"]["seen_by"] == {"$2": ["units"], "sql": []}
+    assert document["run_limits"]["broken"] == [], "proven from the trace"
+    steps = [step for event in document["events"] if event["type"] == "turn_taken" for step in event["turn"]["steps"]]
+    assert steps and "calculator" not in [step["worker"] for step in steps], "the orchestrator is shown the others"
+    said = "limits: Without calculator. At most $0.02. The output of step 2 is seen by units alone."
+    assert said in studio_here(*command).stderr

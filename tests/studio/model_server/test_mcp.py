@@ -57,7 +57,9 @@ def test_another_agent_asks_sees_progress_and_may_change_its_mind(home, model, c
 
     async def scene(client: Client) -> tuple[str, ...]:
         (tool,) = (await client.list_tools()).tools
-        assert tool.name == "ask" and list(tool.input_schema["properties"]) == ["query"]
+        limits = ["without_workers", "max_cost", "seen_by"]
+        assert tool.name == "ask" and list(tool.input_schema["properties"]) == ["query", *limits]
+        assert tool.input_schema["required"] == ["query"]
         told: list[str] = []
 
         async def progress(done: float, total: float | None, message: str | None) -> None:

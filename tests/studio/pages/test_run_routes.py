@@ -13,6 +13,7 @@ from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, StepStarted
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.oracle import OraclePolicy
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.calls.run_limits import build_run_limits
 from pool_registry.pool import import_pool
 from studio.pages.run.stream import POLL_S, EpisodeFeeds
 from trainer.tasks import find_task
@@ -188,6 +189,13 @@ def test_a_recorded_query_can_be_run_again_with_another_orchestrator(client, run
     assert (row.query, row.pool, row.orchestrator) == (TASK.query, "starter", "oracle")
     refused = client.post(f"/api/episodes/{first}/again", json={"orchestrator": "oracle", "query": "Who are you?"})
     assert refused.status_code == 409 and "reference plan" in refused.json()["detail"]
+
+
+def test_a_run_again_keeps_the_limits_of_the_first(client, runtime):
+    limits = build_run_limits(["atlas_search"], 0.5, {"calculator": ["units"]})
+    first = runtime.start_episode("starter", "random_plan", TASK.query, run_limits=limits)
+    reply = client.post(f"/api/episodes/{first}/again", json={"orchestrator": "oracle"})
+    assert runtime.store.traces.episode(reply.json()["episode"]).run_limits == limits
 
 
 def test_a_run_is_kept_only_with_somebodys_word_for_its_answer(client, runtime, episode):
