@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from bench.agents.cases import Book, GroundTask
-from bench.agents.experts import CENT, serve_experts
+from bench.agents.experts import serve_experts
 from bench.agents.ground import (
     Ground,
     Judged,
@@ -27,7 +27,7 @@ from bench.agents.ground import (
     judge_single,
     split_questions,
 )
-from bench.agents.plays import Play, average, compare_plays
+from bench.agents.plays import Play, average, compare_plays, observe
 from bench.agents.rows import Row, describe_gaps
 from bench.agents.who import Logs, read_topics, read_whole_logs
 from orchestrator.engine.episode import Episode
@@ -43,12 +43,13 @@ from trainer.evaluation.trials import run_task
 FIXED = 0  # draws the one pool, and its topics
 JUDGING = 4  # questions of each topic
 ROUTERS = {"log": "router+who=log", "podium": "router+who=predictor"}
-CASCADES = {"asking_log": "cascade+who=log", "asking": "cascade+who=predictor"}
+CASCADES = {"log_cascade": "cascade+who=log"}
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What a policy brings on the questions that judge, and the episodes of those that were run beside it."""
+    """What a policy brings on the questions that judge, exactly where `plays` are compared with it. What a cascade's
+    episodes came to is all that is known of it."""
 
     judged: Judged
     plays: tuple[Play, ...] = ()
@@ -141,30 +142,18 @@ async def try_all(site: Site, seed: int) -> dict[str, Tried]:
     for name, orchestrator in ROUTERS.items():
         tried[name] = judge_router(site, await site.judge(orchestrator, record))
     for name, orchestrator in CASCADES.items():
-        tried[name] = judge_episodes(await site.judge(orchestrator, record))
+        tried[name] = Tried(average([observe(episode) for episode in await site.judge(orchestrator, record)]))
     return tried
 
 
 def judge_router(site: Site, episodes: Sequence[Episode]) -> Tried:
     """What a router's first choices bring, exactly; where a call fails, its episode goes on to the next expert."""
     choices = [site.find_first_choice(episode) for episode in episodes]
-    judged = [
+    exact = [
         Judged(site.ground.experts[place].chance(topic), site.ground.experts[place].price)
         for place, (_, topic) in zip(choices, site.ground.questions, strict=True)
     ]
-    return Tried(judge_choices(site.ground, choices), tuple(map(measure_play, judged, episodes)))
-
-
-def judge_episodes(episodes: Sequence[Episode]) -> Tried:
-    """What episodes came to, where that is all that is known."""
-    plays = [measure_play(Judged(0.0, 0.0), episode) for episode in episodes]
-    return Tried(average([Judged(float(play.right), play.cost) for play in plays]))
-
-
-def measure_play(judged: Judged, episode: Episode) -> Play:
-    """An episode beside what was to be expected."""
-    assert episode.graded is not None, "its verifier asks nobody"
-    return Play(judged, episode.graded.correct, episode.usage.cost / CENT)
+    return Tried(judge_choices(site.ground, choices), tuple(map(Play, exact, map(observe, episodes))))
 
 
 def write_logs(site: Site, record: TrackRecord) -> Logs:

@@ -7,19 +7,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
+from bench.agents.experts import CENT
 from bench.agents.ground import Judged
 from bench.agents.rows import Row
+from orchestrator.engine.episode import Episode
 
 SURE, SURPRISING = 1.96, 3.29  # standard deviations: 95 % and 99.9 %
 
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """What a policy brings to one task: exactly, and in the episode that was run. Cost in cents."""
+    """What a policy brings to one task: exactly, and in the episode that was run."""
 
-    judged: Judged
-    right: bool
-    cost: float
+    exact: Judged
+    observed: Judged
+
+
+def observe(episode: Episode) -> Judged:
+    """What a graded episode came to: right or not, and its price in cents."""
+    assert episode.graded is not None, "its verifier asks nobody"
+    return Judged(float(episode.graded.correct), episode.usage.cost / CENT)
 
 
 def average(rows: Sequence[Judged]) -> Judged:
@@ -30,15 +37,14 @@ def average(rows: Sequence[Judged]) -> Judged:
 def compare_plays(plays: Sequence[Play], name: str) -> Row:
     """What the episodes came to, with the 95 % interval that the exact chances allow; says so on stderr where they are
     further off than in one of a thousand measurements."""
-    count = len(plays)
-    observed, exact = sum(play.right for play in plays) / count, sum(play.judged.right for play in plays) / count
-    deviation = sqrt(sum(play.judged.right * (1 - play.judged.right) for play in plays)) / count
-    if abs(observed - exact) > SURPRISING * deviation + 1e-9:
-        print(f"{name}: {observed:.4f} of the episodes are right, {exact:.4f} is exact", file=sys.stderr)
+    exact, observed = average([play.exact for play in plays]), average([play.observed for play in plays])
+    deviation = sqrt(sum(play.exact.right * (1 - play.exact.right) for play in plays)) / len(plays)
+    if abs(observed.right - exact.right) > SURPRISING * deviation + 1e-9:
+        print(f"{name}: {observed.right:.4f} of the episodes are right, {exact.right:.4f} is exact", file=sys.stderr)
     return {
-        "observed": round(observed, 4),
-        "observed_low": round(observed - SURE * deviation, 4),
-        "observed_high": round(observed + SURE * deviation, 4),
-        "observed_cost": round(sum(play.cost for play in plays) / count, 4),
-        "episodes": count,
+        "observed": round(observed.right, 4),
+        "observed_low": round(observed.right - SURE * deviation, 4),
+        "observed_high": round(observed.right + SURE * deviation, 4),
+        "observed_cost": round(observed.cost, 4),
+        "episodes": len(plays),
     }

@@ -24,6 +24,7 @@ whole     Whole tasks (`task`; cases.py) on pools drawn anew. Rows: `part` whole
     best_log  the expert whose whole log is best
     podium    the shipped success predictor (choice/scores.py: `predictor`)
     podium_cascade  the same, with as many experts as it takes (`cascade+who=predictor`; 300 draws of each question)
+    log_cascade  in `fixed` alone: `cascade+who=log`; its `right` and `cost` are those of its episodes, which are few
 
 Of `whole`:
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from random import Random
 
 from bench.agents.cases import KINDS, Book, GroundTask, Kind, draw_tasks
-from bench.agents.experts import CENT, serve_experts
+from bench.agents.experts import serve_experts
 from bench.agents.ground import Ground, Judged, draw_ground, with_checkers
 from bench.agents.plans import (
     Plan,
@@ -27,7 +27,7 @@ from bench.agents.plans import (
     judge_product_cascade,
     measure_worth,
 )
-from bench.agents.plays import Play, average, compare_plays
+from bench.agents.plays import Play, average, compare_plays, observe
 from bench.agents.reader import state_confidence
 from bench.agents.rows import Row, describe_gaps
 from orchestrator.engine.episode import Episode
@@ -123,11 +123,10 @@ async def play_scene(scene: Scene, policies: Sequence[str] = POLICIES) -> dict[s
 async def _play(
     scene: Scene, task: GroundTask, policy: str, single: int, live: LivePool, gate: asyncio.Semaphore
 ) -> Play:
-    judged, make = choose_run(scene, task, policy, single)
+    exact, make = choose_run(scene, task, policy, single)
     async with gate:
         episode = await run_task(scene.book.make_task(task), make(live), live, NoSink())
-    assert episode.graded is not None, "its verifier asks nobody"
-    return Play(judged, episode.graded.correct, episode.usage.cost / CENT)
+    return Play(exact, observe(episode))
 
 
 def choose_run(
@@ -175,7 +174,7 @@ def write_split(task: GroundTask, workers: Sequence[str]) -> Turn:
 
 def describe(pools: Sequence[dict[str, list[Play]]], kind: Kind, policy: str, seeds: int) -> Row:
     """The row of a policy on tasks of a kind."""
-    means = {name: [average([play.judged for play in pool[name]]) for pool in pools] for name in POLICIES}
+    means = {name: [average([play.exact for play in pool[name]]) for pool in pools] for name in POLICIES}
     return {
         "part": "whole",
         "pools": "redrawn",
