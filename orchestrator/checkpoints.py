@@ -23,7 +23,7 @@ from orchestrator.binding.learnt_worker import LearntWorker, describe_starter
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import split_options
 from orchestrator.out_of_depth.learnt_queries import FILE as LEARNT_QUERIES
-from orchestrator.prompt import PROMPT_VERSIONS, PromptStyle
+from orchestrator.prompt_styles import PROMPTS, PromptStyle
 from pool_registry.actions import JsonValue
 from pool_registry.atomic_write import flush_to_disk, write_atomically
 from pool_registry.storage.data_folder import find_home
@@ -33,25 +33,26 @@ log = logging.getLogger(__name__)
 MANIFEST = "podium.json"
 
 
-# Names that are always there. `base` is the small model before it has seen a plan.
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """A checkpoint that ships: its folder, and what people read for it."""
+    """A checkpoint that ships: its folder, what people read for it, and where it is the one to ask. The others show
+    what training does."""
 
     folder: str
     label: str
+    plans_any_pool: bool = False
+    is_last_resort: bool = False  # where nothing else can plan
 
 
+# Names that are always there. `base` is the small model before it has seen a plan.
 STARTERS = {
     "base": Starter("tiny-base", "Tiny, before training"),
     "starter-sft": Starter("tiny-sft", "Tiny after SFT"),
-    "starter-grpo": Starter("tiny-grpo", "Tiny after SFT and GRPO"),
+    "starter-grpo": Starter("tiny-grpo", "Tiny after SFT and GRPO", is_last_resort=True),
     "smollm2-sft": Starter("smollm2-sft", "SmolLM2 after SFT"),
     "smollm2-grpo": Starter("smollm2-grpo", "SmolLM2 after SFT and GRPO"),
-    "smollm2-reader": Starter("smollm2-reader", "SmolLM2 reader"),
+    "smollm2-reader": Starter("smollm2-reader", "SmolLM2 reader", plans_any_pool=True),
 }
-READER = "smollm2-reader"  # plans for any pool
-SMALLEST = "starter-grpo"  # a demonstration of training: only where nothing else can plan
 # The files of a checkpoint that are copied and published: weights as safetensors, and texts and numbers beside them.
 # Other formats of weights can hold code.
 WEIGHTS = re.compile(r"(adapter_)?model(-\d{5}-of-\d{5})?\.safetensors")
@@ -118,12 +119,12 @@ class Checkpoint(StrictModel):
     @property
     def knows_one_pool(self) -> bool:
         """Whether it was trained on the bare query and knows the workers of its training pool only, by heart."""
-        return self.prompt == "query"
+        return PROMPTS[self.prompt].knows_one_pool
 
     @property
     def is_reader(self) -> bool:
         """Whether it reads the pool at hand (orchestrator/policies/reader.py)."""
-        return self.prompt == "reader"
+        return PROMPTS[self.prompt].binds_needs
 
 
 def find_checkpoint(name: str) -> tuple[Path, Checkpoint]:
@@ -150,7 +151,7 @@ def open_checkpoint(name: str) -> tuple[Path, Checkpoint]:
 
 
 def _check_prompt_version(checkpoint: Checkpoint) -> None:
-    current = PROMPT_VERSIONS[checkpoint.prompt]
+    current = PROMPTS[checkpoint.prompt].version
     if checkpoint.prompt_version != current:
         raise UnknownOrchestrator(
             f"the checkpoint {checkpoint.name} learnt with version {checkpoint.prompt_version} of the prompt "
@@ -236,6 +237,16 @@ def checkpoint_names() -> list[str]:
     starters = [name for name in STARTERS if is_complete(starter_checkpoint(name))]
     jobs = sorted(find_home().jobs.glob("*/checkpoints"), key=lambda path: path.stat().st_mtime, reverse=True)
     return starters + [f"{folder.parent.name}@{step}" for folder in jobs for step, _ in complete_steps(folder)]
+
+
+def plans_any_pool(name: str) -> bool:
+    """Whether a name is that of a starter which is the one to ask on any pool."""
+    return name in STARTERS and STARTERS[name].plans_any_pool
+
+
+def find_last_resort() -> str:
+    """The starter for a pool on which nothing else can plan."""
+    return next(name for name, starter in STARTERS.items() if starter.is_last_resort)
 
 
 def complete_steps(checkpoints: Path) -> list[tuple[int, Path]]:

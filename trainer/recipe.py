@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from assets import asset
+from orchestrator.prompt_styles import PROMPTS
 from orchestrator.repairs.table import in_table_order, leave_out
 from pool_registry.kinds import PLAIN_WORDS
 from pool_registry.worker import NAME_PATTERN
@@ -102,7 +103,7 @@ class Recipe(_MethodSections):
 
     @model_validator(mode="after")
     def _shows_what_varies(self) -> Recipe:
-        if self.pool_draws and self.model.prompt == "query" and self.trains:
+        if self.pool_draws and PROMPTS[self.model.prompt].knows_one_pool and self.trains:
             raise ValueError("with pools a model must be shown the pool: set model.prompt: full, or leave pools out")
         return self
 

@@ -20,7 +20,7 @@ from pydantic import (
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import MAX_SAMPLES
-from orchestrator.prompt import PromptStyle
+from orchestrator.prompt_styles import PromptStyle
 from orchestrator.repairs.table import ALL, EVERY_REPAIR, in_table_order, leave_out
 from pool_registry.worker import NAME_PATTERN
 from trainer.job_place import HERE, UnpaidPlaceText

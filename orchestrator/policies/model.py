@@ -21,7 +21,8 @@ from orchestrator.plan import Turn
 from orchestrator.policies.reader import ReaderPolicy, ask_model
 from orchestrator.policies.recursive import RecursivePolicy
 from orchestrator.policies.voting import VotingPolicy
-from orchestrator.prompt import PromptStyle, build_messages
+from orchestrator.prompt import build_messages
+from orchestrator.prompt_styles import PROMPTS, PromptStyle
 from orchestrator.reader.bind_needs import measure_likeness
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.calls.live_pool import LivePool, LiveWorker
@@ -80,7 +81,7 @@ class ModelPolicy(Orchestrator):
 
     @property
     def reads_memory(self) -> bool:
-        return self._style == "full"
+        return PROMPTS[self._style].lists_workers
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked; the episode then ends as orchestrator_failed."""
@@ -88,7 +89,7 @@ class ModelPolicy(Orchestrator):
 
     async def draw_turn(self, episode: Episode, draw: Draw | None) -> Turn:
         """A turn drawn in this way. Raises WorkerFault."""
-        shown = await choose_shown(episode, self._pool) if self._style == "full" else None
+        shown = await choose_shown(episode, self._pool) if PROMPTS[self._style].lists_workers else None
         pool = narrow_pool(self._pool, shown)
         recalled = episode.recalled
         if recalled is None and self.memory is not None and self.reads_memory:
@@ -98,7 +99,7 @@ class ModelPolicy(Orchestrator):
         vocabulary = pool if binding is None else binding.vocabulary
         depth = await self.gauge.measure(episode, _share_missing(binding)) if self.gauge else None
         grammar = turn_grammar(self._dialect.name, episode, vocabulary) if self.constrained else None
-        tools = self._dialect.tools(vocabulary) if self._style == "full" else None
+        tools = self._dialect.tools(vocabulary) if PROMPTS[self._style].lists_workers else None
         completion = await self._model.complete(
             messages, tools, self._turn_tokens, _with_round_seed(draw, episode), grammar
         )

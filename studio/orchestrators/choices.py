@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from orchestrator.checkpoints import READER, STARTERS, checkpoint_names
+from orchestrator.checkpoints import STARTERS, checkpoint_names, plans_any_pool
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, add_options
 from orchestrator.policies.labels import label_orchestrator
 from orchestrator.policies.registry import POLICIES, Policy, draws_plans
@@ -83,7 +83,7 @@ def orchestrator_choices(with_reference: bool = True, pool: Pool | None = None) 
     names = checkpoint_names()
     policies = [policy for policy in POLICIES.values() if with_reference or not policy.needs_reference]
     return [
-        *((label_orchestrator(name), name) for name in names if name == READER),
+        *((label_orchestrator(name), name) for name in names if plans_any_pool(name)),
         *((_hint(policy, pool), policy.name) for policy in policies if not _is_baseline(policy)),
         *((f"{label_orchestrator(name)} · {TRAINED}", name) for name in names if name not in STARTERS),
         *((_hint(policy, pool), policy.name) for policy in policies if _is_baseline(policy)),
@@ -92,7 +92,7 @@ def orchestrator_choices(with_reference: bool = True, pool: Pool | None = None) 
 
 
 def _is_demonstration(name: str) -> bool:
-    return name in STARTERS and name != READER
+    return name in STARTERS and not plans_any_pool(name)
 
 
 def _hint(policy: Policy, pool: Pool | None) -> str:

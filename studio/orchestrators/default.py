@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.checkpoints import READER, SMALLEST, checkpoint_names
+from orchestrator.checkpoints import checkpoint_names, find_last_resort, plans_any_pool
 from orchestrator.orchestrator_name import OrchestratorName
 from pool_registry.pool import Pool
 
@@ -17,13 +17,13 @@ def choose_default(pool: Pool) -> str:
     if suggestions:
         return suggestions[0]
     agents = pool.agents()
-    return write_model_name(agents[0].name) if agents and pool.name != STARTER else SMALLEST
+    return write_model_name(agents[0].name) if agents and pool.name != STARTER else find_last_resort()
 
 
 def suggest_orchestrators(pool: Pool) -> list[str]:
     """The orchestrators that can plan for this pool whatever the query, the best first."""
-    reader = [READER] if READER in checkpoint_names() else []
-    return reader + [write_model_name(agent) for agent in list_chat_models(pool)]
+    starters = [name for name in checkpoint_names() if plans_any_pool(name)]
+    return starters + [write_model_name(agent) for agent in list_chat_models(pool)]
 
 
 def list_chat_models(pool: Pool) -> list[str]:

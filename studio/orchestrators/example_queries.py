@@ -6,7 +6,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from orchestrator.checkpoints import READER
+from orchestrator.errors import UnknownOrchestrator
+from orchestrator.policies.registry import is_reader
 from pool_registry.pool import Pool
 from studio.orchestrators.choices import FIRST_QUERY, FIRST_QUESTION
 from trainer.tasks import SUITES, find_task, recognize_task
@@ -53,8 +54,16 @@ def choose_first_query(pool: Pool, orchestrator: str) -> tuple[str, str]:
         return tasks[0].query, choices[0][1]
     family, level, index = FIRST_QUERY
     if value := _choose_first_value(choices):
-        return FIRST_QUESTION if orchestrator == READER else find_task(family, level, "test", index).query, value
+        query = FIRST_QUESTION if _reads_any_pool(orchestrator) else find_task(family, level, "test", index).query
+        return query, value
     return "", choices[0][1] if choices else ""
+
+
+def _reads_any_pool(orchestrator: str) -> bool:
+    try:
+        return bool(orchestrator) and is_reader(orchestrator)
+    except UnknownOrchestrator:  # it is gone, or an agent is still to be chosen
+        return False
 
 
 def fits_pool(query: str, pool: Pool, pools: Iterable[str]) -> bool:

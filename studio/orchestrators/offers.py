@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 from urllib.parse import urlencode
 
-from orchestrator.checkpoints import READER, find_checkpoint
+from orchestrator.checkpoints import find_checkpoint, plans_any_pool
 from orchestrator.engine.episode import Episode
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import split_options
@@ -64,13 +64,15 @@ def find_examples(orchestrator: str, pool: Pool) -> list[str]:
     that a checkpoint was trained for; none on a pool that these are not made for."""
     if tasks := list_runnable_tasks(pool):
         return [task.query for task in tasks[:EXAMPLES]]
-    if split_options(orchestrator)[0] == READER:
-        return list(PLAIN_QUESTIONS) if pool.name == STARTER else []
     try:
         _, checkpoint = find_checkpoint(split_options(orchestrator)[0])
     except UnknownOrchestrator:
         return []
-    families = list_learnt_families(checkpoint) if pool.name == STARTER else []
+    if pool.name != STARTER:
+        return []
+    if checkpoint.is_reader:
+        return list(PLAIN_QUESTIONS)
+    families = list_learnt_families(checkpoint)
     return [find_task(family, EXAMPLE_LEVEL, "test", 0).query for family in families[:EXAMPLES]]
 
 
@@ -81,7 +83,7 @@ def format_offers(offers: list[Offer]) -> str:
 
 def _offer_orchestrator(name: str, pool: str, query: str) -> Offer:
     label = label_orchestrator(name)
-    about = ", which reads any pool" if name == READER else ", a model of this pool"
+    about = ", which reads any pool" if plans_any_pool(name) else ", a model of this pool"
     return Offer(
         text=f"Ask {label}{about}", orchestrator=name, query=query, href="", command=_write_command(pool, name, query)
     )

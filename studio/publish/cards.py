@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from orchestrator.checkpoints import Checkpoint
-from orchestrator.prompt import PromptStyle
+from orchestrator.prompt_styles import PROMPTS
 from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool
 from studio.publish.request import VISITORS, Publication
@@ -19,11 +19,6 @@ SOURCES = (
     "The method follows Conductor ([arXiv 2512.04388](https://arxiv.org/abs/2512.04388)) and ParaManager "
     "([arXiv 2604.17009](https://arxiv.org/abs/2604.17009))."
 )
-PROMPTS: Mapping[PromptStyle, str] = {
-    "full": "the pool's description and the query",
-    "query": "the query alone",
-    "reader": "a listing of the pool and the query, then the cards of the workers that its needs were bound to",
-}
 RUN_FILE = "ask.py"  # in the model repository
 Table = Sequence[Sequence[object]]
 
@@ -67,7 +62,7 @@ def model_card(
                 ("Files", "a LoRA adapter" if checkpoint.kind == "adapter" else "the whole model, safetensors"),
                 ("Trained by", f"{_stages(checkpoint)}, {checkpoint.step} steps in all"),
                 ("Dialect", f"`{checkpoint.dialect}`"),
-                ("Prompt", PROMPTS[checkpoint.prompt]),
+                ("Prompt", PROMPTS[checkpoint.prompt].content),
                 ("Pool", f"`{pool.name}` version {version}, content hash `{pool.hash[:16]}`"),
                 ("Licence", f"`{publication.licence}`"),
             ],

@@ -12,7 +12,8 @@ import pytest
 from orchestrator.checkpoints import MANIFEST, STARTERS, is_complete, open_checkpoint, starter_checkpoint
 from orchestrator.dialects import find_dialect
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.prompt import PROMPT_VERSIONS, PromptStyle, opening_messages
+from orchestrator.prompt import opening_messages
+from orchestrator.prompt_styles import PROMPTS, PromptStyle
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.language_models.completion import Message
@@ -20,7 +21,7 @@ from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 
 QUERY = "How many miles are 5 km?"
-# The prompts of the present versions, as hashes. Where one differs raise its number in PROMPT_VERSIONS, and train what
+# The prompts of the present versions, as hashes. Where one differs raise its version in PROMPTS, and train what
 # ships again: a model reads another prompt worse than its own, and nobody would notice.
 HASHES = {
     ("full", 1): "86b8b9fc1a13bccfd111d5d1feac5d45801aa0cfbdea13ae63c6071c45e61d84",
@@ -46,18 +47,18 @@ def write_prompt(style: PromptStyle) -> list[Message]:
     return opening_messages(QUERY, pool, find_dialect("plan"), style)
 
 
-@pytest.mark.parametrize("style", PROMPT_VERSIONS)
+@pytest.mark.parametrize("style", PROMPTS)
 def test_a_changed_prompt_has_another_version(style: PromptStyle):
     messages = [[message.role, message.content] for message in write_prompt(style)]
     digest = sha256(json.dumps(messages).encode()).hexdigest()
-    assert digest == HASHES[style, PROMPT_VERSIONS[style]], "the prompt changed: raise its version, train and ship anew"
+    assert digest == HASHES[style, PROMPTS[style].version], "the prompt changed: raise its version, train and ship anew"
 
 
 def test_every_checkpoint_that_ships_learnt_with_the_present_prompt():
     names = [name for name in STARTERS if is_complete(starter_checkpoint(name))]
     for name in names:
         _, checkpoint = open_checkpoint(name)
-        assert checkpoint.prompt_version == PROMPT_VERSIONS[checkpoint.prompt], name
+        assert checkpoint.prompt_version == PROMPTS[checkpoint.prompt].version, name
     assert "smollm2-reader" in names
 
 

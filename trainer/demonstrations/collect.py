@@ -16,6 +16,7 @@ from typing import Protocol
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import Orchestrator, Sink
 from orchestrator.policies.registry import make_orchestrator
+from orchestrator.prompt_styles import PROMPTS
 from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import Draw
@@ -172,6 +173,7 @@ class DemonstrationCollector:
         """ParaManager's filter: correct, then recovered, then seldom-used workers, then short. A reader does not write
         recoveries: for it a trajectory that needed none goes first."""
         style = self._model.prompt
+        binds_needs = PROMPTS[style].binds_needs
         correct = [episode for episode in episodes if episode.graded is not None and episode.graded.correct]
         self.correct += bool(correct)
         usable = [episode for episode in correct if can_demonstrate(episode, pool, style)]
@@ -179,13 +181,13 @@ class DemonstrationCollector:
             return None
         best = min(
             usable,
-            key=lambda one: (has_recovered(one) == (style == "reader"), self._familiarity(one), len(one.steps)),
+            key=lambda one: (has_recovered(one) == binds_needs, self._familiarity(one), len(one.steps)),
         )
         self.recovered += has_recovered(best)
         self._used.update(run.step.worker for run in best.steps.values())
         row = make_demonstration(best, pool, self._model.dialect, style, self._rounds, "teacher", self._lesson)
         ends_with_needs = make_random(f"needs alone/{self._seed}/{best.query}").random() < self._settings.needs_alone
-        return row.first_turn() if style == "reader" and ends_with_needs else row
+        return row.first_turn() if binds_needs and ends_with_needs else row
 
     def _familiarity(self, episode: Episode) -> float:
         """How often its workers were used so far, on average."""

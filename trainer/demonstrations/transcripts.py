@@ -17,7 +17,8 @@ from orchestrator.dialects import find_dialect
 from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.plan import REFERENCE, Step, Turn, escape, references, renumber_quotes, renumber_step
-from orchestrator.prompt import PromptStyle, opening_messages, reply_messages
+from orchestrator.prompt import opening_messages, reply_messages
+from orchestrator.prompt_styles import PROMPTS, PromptStyle
 from orchestrator.reader.bind_needs import rank_workers
 from orchestrator.reader.cards import format_listed
 from orchestrator.reader.conversation import continue_conversation, open_conversation
@@ -113,11 +114,12 @@ def make_demonstration(
     lesson: ReaderLesson = BY_THE_LISTING,
 ) -> Demonstration:
     """An episode as the conversation that a model in this dialect would have had; `lesson` is for readers."""
-    if style == "reader":
+    if PROMPTS[style].binds_needs:
         return make_reader_demonstration(episode, pool, source, lesson)
     written_as = find_dialect(dialect)
     called = {run.step.worker for run in episode.steps.values()}
-    seen = narrow_pool(pool, select_workers(episode.query, pool, called)) if style == "full" else pool
+    lists_workers = PROMPTS[style].lists_workers
+    seen = narrow_pool(pool, select_workers(episode.query, pool, called)) if lists_workers else pool
     names = list(seen.workers)
     messages = [
         DemonstrationMessage(role=m.role, content=m.content)
@@ -139,7 +141,7 @@ def make_demonstration(
             messages.append(DemonstrationMessage(role="assistant", content=text, learn=True))
     while messages and messages[-1].role != "assistant":
         messages.pop()
-    offered = written_as.tools(seen) if style == "full" else None
+    offered = written_as.tools(seen) if lists_workers else None
     tools = json.dumps(offered, ensure_ascii=False) if offered else ""
     return Demonstration(messages=messages, query=episode.query, episode=episode.id, source=source, tools=tools)
 
@@ -255,7 +257,7 @@ def _is_mistake(run: StepRun) -> bool:
 
 def can_demonstrate(episode: Episode, pool: LivePool, style: PromptStyle) -> bool:
     """Whether a model with prompts of this style can learn from an episode."""
-    return style != "reader" or find_plan(episode, pool) is not None
+    return not PROMPTS[style].binds_needs or find_plan(episode, pool) is not None
 
 
 def load_starred_demonstrations(

@@ -29,7 +29,7 @@ from pathlib import Path
 from orchestrator.binding.learnt_worker import describe_learnt_pool
 from orchestrator.checkpoints import JOB_NAME, Checkpoint, TrainedPool, complete_steps, read_checkpoint, seal
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.prompt import PROMPT_VERSIONS
+from orchestrator.prompt_styles import PROMPTS
 from pool_registry.actions import JsonValue
 from pool_registry.atomic_write import write_atomically
 from pool_registry.calls.live_pool import LivePool
@@ -237,7 +237,7 @@ def new_manifest(recipe: Recipe, pool: LivePool, stage: str, step: int, adapter:
             "step": step,
             "dialect": recipe.model.dialect,
             "prompt": recipe.model.prompt,
-            "prompt_version": PROMPT_VERSIONS[recipe.model.prompt],
+            "prompt_version": PROMPTS[recipe.model.prompt].version,
             "hints": recipe.model.count_hints(),
             "languages": recipe.model.list_languages(),
             "turn_tokens": recipe.model.turn_tokens,

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from pydantic import Field
 
-from orchestrator.checkpoints import SMALLEST
+from orchestrator.checkpoints import find_last_resort
 from orchestrator.policies.labels import label_orchestrator
 from pool_registry.calls.effect_free_pool import list_refused_workers
 from pool_registry.calls.live_pool import live_pool
@@ -197,7 +197,7 @@ class EvidenceCommands(PageCommands):
             return REFERENCE_PLANS
         rest = without_worker(with_worker_on(pool, worker), worker)
         name = choose_default(rest)
-        return self._runtime.run(_try_orchestrator([] if name == SMALLEST else [name], rest, tasks))
+        return self._runtime.run(_try_orchestrator([] if name == find_last_resort() else [name], rest, tasks))
 
 
 async def _try_orchestrator(candidates: list[str], pool: Pool, tasks: ReplayableTasks) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from orchestrator.checkpoints import READER, find_checkpoint
+from orchestrator.checkpoints import find_checkpoint, plans_any_pool
 from orchestrator.policies.labels import label_orchestrator
 from pool_registry.pool import Pool
 from studio.frame.document import PageDocument
@@ -61,7 +61,7 @@ def _load_recipe(runtime: Runtime, row: JobRow) -> Recipe | None:
 
 
 def _describe_general(name: str, pool: Pool) -> OrchestratorLine:
-    if name == READER:
+    if plans_any_pool(name):
         untrained = "" if pool.name == STARTER else " It has not been trained on this pool."
         languages = describe_languages(find_checkpoint(name)[1])
         about = (

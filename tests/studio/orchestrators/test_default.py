@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.checkpoints import READER, SMALLEST
+from orchestrator.checkpoints import STARTERS, Starter
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
@@ -19,6 +19,7 @@ def agent(name: str, kind: str) -> WorkerSpec:
 
 
 LOCAL, CHAT = agent("near", "local_model"), agent("far", "chat")
+READER, SMALLEST = "smollm2-reader", "starter-grpo"
 MINE = Pool(name="mine", workers=(LOCAL, CHAT))
 
 
@@ -46,6 +47,14 @@ def test_the_training_demo_is_never_suggested(checkpoints):
     assert suggest_orchestrators(starter_pool()) == [] and suggest_orchestrators(MINE) == ["model:far:plan"]
     checkpoints(SMALLEST, READER)
     assert suggest_orchestrators(MINE) == [READER, "model:far:plan"]
+
+
+def test_a_second_reader_that_ships_is_one_row(checkpoints, monkeypatch):
+    monkeypatch.setitem(STARTERS, "large-reader", Starter("large", "Large reader", plans_any_pool=True))
+    checkpoints(READER, "large-reader")
+    monkeypatch.setattr(choices, "checkpoint_names", lambda: [READER, "large-reader"])
+    assert suggest_orchestrators(MINE) == [READER, "large-reader", "model:far:plan"]
+    assert ("Large reader", "large-reader") in orchestrator_choices(pool=MINE), "it is no demonstration"
 
 
 def test_what_plans_for_any_pool_comes_first_and_what_lacks_a_model_says_so(checkpoints):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.checkpoints import READER
+from orchestrator.checkpoints import starter_checkpoint
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from studio.episodes import find_known_task
@@ -14,6 +14,8 @@ from tests.trainer.support.shop import build_shop
 from trainer.tasks import find_task
 from trainer.tasks.practice.stored import open_task_book
 from trainer.tasks.sources.jsonl import TaskLine
+
+READER = "smollm2-reader"
 
 FLIGHT = find_task("itinerary", 3, "test", 0).query
 PLAN = {"steps": [{"worker": "calc", "arguments": {"expression": "6 * 7"}, "access": []}], "answer": "$1"}
@@ -46,6 +48,9 @@ def test_the_starter_pool_has_its_suites_and_its_question(shop):
     starter = starter_pool()
     assert ("ledger · level 2", "ledger 2") in list_example_choices(starter)
     assert choose_first_query(starter, READER) == (FIRST_QUESTION, "itinerary 3")
+    assert choose_first_query(starter, f"{READER}+samples=4") == (FIRST_QUESTION, "itinerary 3")
+    assert choose_first_query(starter, str(starter_checkpoint(READER))) == (FIRST_QUESTION, "itinerary 3")
+    assert choose_first_query(starter, "gone@7") == choose_first_query(starter, "") == (FLIGHT, "itinerary 3")
     assert choose_first_query(starter, "oracle") == (FLIGHT, "itinerary 3")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.checkpoints import READER
 from orchestrator.engine.episode import Episode, Round
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, Graded, Outcome
 from orchestrator.plan import OutOfDepth, Turn, Vote
@@ -19,6 +18,7 @@ from studio.orchestrators.offers import format_offers, list_offers
 from trainer.tasks.practice.stored import open_task_book
 from trainer.tasks.sources.jsonl import TaskLine
 
+READER = "smollm2-reader"
 CHAT = WorkerSpec(
     name="far", kind="chat", description="Answers.", config={"base_url": "http://127.0.0.1:9/v1", "model": "m"}
 )

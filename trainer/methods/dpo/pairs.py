@@ -16,6 +16,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from orchestrator.engine.episode import Episode
+from orchestrator.prompt_styles import PROMPTS
 from orchestrator.retrieval.choose_workers import narrow_pool, select_workers
 from orchestrator.traces.store import EpisodeRow, Store, TraceFilter
 from pool_registry.calls.live_pool import LivePool
@@ -137,7 +138,8 @@ def _write_sides(
     called = {run.step.worker for episode in runs for run in episode.steps.values()}
     if not called.issubset(pool.workers) or not all(can_demonstrate(run, pool, model.prompt) for run in runs):
         return None
-    seen = narrow_pool(pool, select_workers(runs[0].query, pool, called)) if model.prompt != "query" else pool
+    knows_pool = PROMPTS[model.prompt].knows_one_pool
+    seen = pool if knows_pool else narrow_pool(pool, select_workers(runs[0].query, pool, called))
     # A reader's needs in the words that it chose, and no card of a worker that does not fit: what differs is its doing.
     lesson = ReaderLesson(model.count_hints(), listed_needs=0.0, unfit_cards=0.0)
     better, worse = (

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from orchestrator.prompt_styles import PROMPTS
 from trainer.launch_gap import LaunchGap, as_sentence
 from trainer.methods.base import Edit, Method, Phase, Problem, StageStart, Store
 from trainer.methods.grpo.section import GrpoSettings
@@ -95,10 +96,11 @@ class Grpo(Method[GrpoSettings]):
         return settings.rollouts.max_rounds
 
     def find_problems(self, settings: GrpoSettings, recipe: Recipe) -> Iterator[str]:
-        calls = recipe.model.dialect == "tool_calls" and recipe.model.prompt != "reader"
+        prompt = PROMPTS[recipe.model.prompt]
+        calls = recipe.model.dialect == "tool_calls" and not prompt.binds_needs
         if calls and settings.rollouts.max_rounds < 2:
             yield "with tool_calls the answer is a turn of its own: set grpo.rollouts.max_rounds: 2 or more"
-        if recipe.model.prompt == "reader" and any(phase.recursion for phase in settings.phases):
+        if prompt.binds_needs and any(phase.recursion for phase in settings.phases):
             yield "a reader's second turn is code: leave recursion out, or set model.prompt: full"
         for problem in _find_what_async_lacks(settings, recipe):
             yield f"with grpo.rollouts.backend: vllm-async {problem}"

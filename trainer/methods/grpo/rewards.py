@@ -23,7 +23,7 @@ from typing import TypeAlias
 from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.layers import layer_sizes
 from orchestrator.plan import Step, references
-from orchestrator.prompt import PromptStyle
+from orchestrator.prompt_styles import PROMPTS, PromptStyle
 from orchestrator.traces.episode_totals import EpisodeTotals, compute_totals, critical_path, latency
 from pool_registry.actions import Status
 from pool_registry.extensions.extension_table import ExtensionTable
@@ -57,7 +57,7 @@ class Sample:
     def written_rounds(self) -> list[Round]:
         """The rounds whose turn the model wrote: of a reader's the first, its second plan is made by code."""
         rounds = [done for done in self.episode.rounds if done.turn is not None]
-        return rounds[:1] if self.style == "reader" else rounds
+        return rounds[:1] if PROMPTS[self.style].binds_needs else rounds
 
 
 RewardFunction: TypeAlias = Callable[[Sample, Sequence[Sample]], float | None]

@@ -22,7 +22,8 @@ from orchestrator.engine.episode_loop import EpisodeSpec, Sink, run_episode
 from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn
 from orchestrator.policies.recursive import RecursivePolicy
-from orchestrator.prompt import PromptStyle, opening_messages, reply_messages
+from orchestrator.prompt import opening_messages, reply_messages
+from orchestrator.prompt_styles import PROMPTS, PromptStyle
 from orchestrator.reader.conversation import open_conversation
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.actions import JsonValue, Usage
@@ -143,7 +144,7 @@ async def select_fitting_tasks(
 ) -> list[Task]:
     """The tasks whose prompt leaves room for a whole turn: a reader's is two texts with cards between them, which the
     room for two texts holds. Raises TrainingFailed when none does."""
-    room = episode_format.turn_tokens * (2 if episode_format.style == "reader" else 1)
+    room = episode_format.turn_tokens * PROMPTS[episode_format.style].texts
 
     async def measure(task: Task) -> int:
         async with pools.open(pools.vary(task)) as pool:
@@ -163,14 +164,14 @@ async def select_fitting_tasks(
 
 def _open_prompt(query: str, pool: LivePool, episode_format: EpisodeFormat) -> list[Message]:
     """What the model sees before it writes anything."""
-    if episode_format.style == "reader":
+    if PROMPTS[episode_format.style].binds_needs:
         return open_conversation(query, pool.workers.values(), episode_format.hints)
     return opening_messages(query, pool, episode_format.dialect, episode_format.style)
 
 
 def _list_tools(pool: LivePool, episode_format: EpisodeFormat) -> list[Mapping[str, JsonValue]] | None:
     """The functions that the chat template offers; None where the prompt does not show the pool."""
-    return episode_format.dialect.tools(pool) if episode_format.style == "full" else None
+    return episode_format.dialect.tools(pool) if PROMPTS[episode_format.style].lists_workers else None
 
 
 class LearningPolicy(Orchestrator):
@@ -191,7 +192,7 @@ class LearningPolicy(Orchestrator):
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises TrainingFailed when the backend does; the episode then ends as orchestrator_failed."""
-        shown = await choose_shown(episode, self._pool) if self._format.style == "full" else None
+        shown = await choose_shown(episode, self._pool) if PROMPTS[self._format.style].lists_workers else None
         pool = narrow_pool(self._pool, shown)
         self._read(episode, pool)
         context = len(self.writer.transcript.ids)
@@ -325,7 +326,7 @@ class RolloutEngine:
 
     def _plan_binding(self, pool: LivePool) -> LoadOnce[Binding] | None:
         """The binding of a model that knows the job's pool by heart to the pool of a task; None where none is used."""
-        if self.episode_format.style != "query" or pool.hash == self.pool.hash:
+        if not PROMPTS[self.episode_format.style].knows_one_pool or pool.hash == self.pool.hash:
             return None
         return LoadOnce(lambda: bind_workers(describe_learnt_pool(self.pool), pool))
 
@@ -407,7 +408,7 @@ class RolloutEngine:
         """The learning model as the orchestrator of one episode."""
         learner = replace(self.episode_format, max_rounds=max_rounds)
         writer = TokenWriter(generator, self.chat, learner.turn_tokens, learner.max_length, seed)
-        if learner.style == "reader":
+        if PROMPTS[learner.style].binds_needs:
             return LearningReader(self.name, pool, writer, self.chat, learner.hints)
         return LearningPolicy(self.name, pool, writer, self.chat, learner, binding)
 

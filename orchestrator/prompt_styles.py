@@ -1,0 +1,40 @@
+"""The styles of prompt, and what follows from each. Whoever asks a model asks its row, and compares no names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+PromptStyle = Literal["full", "query", "reader"]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFacts:
+    """What a model of one style is shown, and how it is put to work.
+
+    What a model was shown in training it must be shown in use, to the letter: raise `version` when the text changes.
+    Checkpoints keep the number (`podium.json`), and those of another one are refused, not used at half strength.
+    """
+
+    content: str  # of the prompt, in words
+    version: int
+    lists_workers: bool = False  # rules and workers stand in it, and lessons and the template's own functions may
+    knows_one_pool: bool = False  # by heart: the pool that it was trained on
+    binds_needs: bool = False  # it writes needs, then calls of the workers that they are bound to (orchestrator/reader)
+
+    @property
+    def texts(self) -> int:
+        """How many texts the model writes for a turn."""
+        return 2 if self.binds_needs else 1
+
+
+PROMPTS: Mapping[PromptStyle, PromptFacts] = {
+    "full": PromptFacts("the pool's description and the query", version=1, lists_workers=True),
+    "query": PromptFacts("the query alone", version=1, knows_one_pool=True),
+    "reader": PromptFacts(
+        "a listing of the pool and the query, then the cards of the workers that its needs were bound to",
+        version=1,
+        binds_needs=True,
+    ),
+}
