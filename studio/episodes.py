@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from orchestrator.approval.plan_gate import PlanGate
 from orchestrator.binding.bind_workers import BindingSettings
@@ -112,19 +113,10 @@ def prepare_run(
     spec = EpisodeSpec(query, task=task.ref if task else None, id=new_episode_id(), user=user, source=source)
     budget = Budget(limits or pool.pool.limits, pool.run_limits.max_cost)
     release = make_release(store, pool, mode or pool.pool.mode, task, approve)
-
-    def start() -> Awaitable[Episode]:
-        return run_episode(
-            spec,
-            policy,
-            pool,
-            limits=limits,
-            sink=sink or store.traces,
-            budget=budget,
-            resolve=make_inner_orchestrator,
-            release=release,
-        )
-
+    start = partial(
+        run_episode, spec, policy, pool, limits=limits, sink=sink or store.traces, budget=budget, release=release,
+        resolve=make_inner_orchestrator,
+    )  # fmt: skip
     return RecordedRun(spec.id, budget, store, pool, task, start)
 
 
@@ -144,19 +136,10 @@ def prepare_resumed(
     policy = wrap(make_orchestrator_with_memory(store, pool, started.orchestrator, task))
     release = make_release(store, pool, started.mode, task)
     budget = Budget(Limits.model_validate(dict(started.limits)), pool.run_limits.max_cost)
-
-    def start() -> Awaitable[Episode]:
-        return resume_episode(
-            episode,
-            decision,
-            policy,
-            pool,
-            release,
-            sink=sink or store.traces,
-            budget=budget,
-            resolve=make_inner_orchestrator,
-        )
-
+    start = partial(
+        resume_episode, episode, decision, policy, pool, release, sink=sink or store.traces, budget=budget,
+        resolve=make_inner_orchestrator,
+    )  # fmt: skip
     return RecordedRun(episode.id, budget, store, pool, task if started.task else None, start)
 
 
@@ -191,14 +174,10 @@ def prepare_variation(store: Store, pool: LivePool, variation: Variation, *, use
     pool = variation.limit(pool)
     task = find_known_task(pool.pool.name, variation.origin.query)
     episode_id, budget = new_episode_id(), Budget(pool.pool.limits, pool.run_limits.max_cost)
-    ref = task.ref if task else None
-
-    def start() -> Awaitable[Episode]:
-        return run_variation(
-            variation, pool, episode_id=episode_id, task=ref, sink=store.traces, budget=budget, user=user,
-            resolve=make_inner_orchestrator,
-        )  # fmt: skip
-
+    start = partial(
+        run_variation, variation, pool, episode_id=episode_id, task=task.ref if task else None, sink=store.traces,
+        budget=budget, user=user, resolve=make_inner_orchestrator,
+    )  # fmt: skip
     return RecordedRun(episode_id, budget, store, pool, task, start)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -17,8 +17,6 @@ from orchestrator.approval.records import Verdict
 from orchestrator.engine.budget import Budget
 from orchestrator.engine.edits import AnyEdit
 from orchestrator.engine.episode import Episode
-from orchestrator.engine.episode_loop import check_query
-from orchestrator.engine.release import Decision
 from orchestrator.errors import InvalidEdits, OrchestratorError
 from orchestrator.policies.model import warm_up
 from orchestrator.traces.store import Store
@@ -37,7 +35,7 @@ from pool_registry.secrets import redact
 from pool_registry.worker import Visible, WorkerSpec
 from studio.access.accounts import Accounts, current_user
 from studio.access.roles import Rights
-from studio.approvals import WaitingPlan, claim_plan, make_decision, read_waiting
+from studio.approvals import claim_plan, make_decision, read_waiting
 from studio.episodes import RecordedRun, load_recorded, prepare_resumed, prepare_run, prepare_variation
 from studio.worker_health import RECENT, Probe, WorkerHealth, assess_worker
 from trainer.jobs.queue import JobStore
@@ -85,9 +83,12 @@ class Runtime:
 
         Raises PoolError or OrchestratorError when it cannot start or cannot be recorded.
         """
-        check_query(query)
+        pool = self.open_pool(self.store.pools.latest(pool_name).pool)
+        settings = pool.pool.mode.model_copy(update={"name": mode}) if mode else None
         user = user or current_user.get()
-        return self._await_trace(self._await(self._start(pool_name, orchestrator, query, user, mode, run_limits)))
+        return self._start(
+            lambda: prepare_run(self.store, pool, orchestrator, query, user=user, mode=settings, run_limits=run_limits)
+        )
 
     def find_rights(self, user: str) -> Rights:
         """What a person who is logged in may do; "" where nobody logs in. Raises AccountError."""
@@ -110,7 +111,13 @@ class Runtime:
         plan = read_waiting(self.store, episode_id)
         pool = self.open_pool(plan.pool)
         decision = make_decision(plan, pool, verdict, current_user.get() or UNNAMED, note, edits)
-        return self._await_trace(self._await(self._resume(plan, pool, decision)))
+
+        def claim() -> RecordedRun:
+            run = prepare_resumed(self.store, pool, plan.episode, decision)
+            claim_plan(self.store, plan)
+            return run
+
+        return self._start(claim)
 
     def open_recorded(self, episode_id: str) -> tuple[Episode, LivePool]:
         """Load a recorded episode that has ended, and open the version of the pool that it ran on.
@@ -140,10 +147,13 @@ class Runtime:
         if not edits:
             raise InvalidEdits([("", "nothing is changed yet: edit, add or remove a step, or change the answer")])
         episode, pool = self.open_recorded(episode_id)
-        return self._await_trace(self._await(self._start_variation(vary(episode, number, edits, pool), pool)))
+        variation, user = vary(episode, number, edits, pool), current_user.get()
+        return self._start(lambda: prepare_variation(self.store, pool, variation, user=user))
 
-    def _await_trace(self, episode_id: str) -> str:
-        """Return the id once the episode's trace is on disk. An episode whose trace cannot be written is stopped."""
+    def _start(self, prepare: Callable[[], RecordedRun]) -> str:
+        """Start a run and return its episode's id once its trace is on disk; one whose trace cannot be written is
+        stopped."""
+        episode_id = self._await(self._launch(prepare))
         try:
             self.store.traces.flush()
         except StorageError:
@@ -169,25 +179,9 @@ class Runtime:
         with suppress(OrchestratorError, WorkerFault):
             await warm_up(checkpoint)
 
-    async def _start(
-        self, pool_name: str, orchestrator: str, query: str, user: str, name: ModeName | None, run_limits: RunLimits
-    ) -> str:
-        pool = await self._open(self.store.pools.latest(pool_name).pool)
-        mode = pool.pool.mode.model_copy(update={"name": name}) if name else None
-        run = prepare_run(self.store, pool, orchestrator, query, user=user, mode=mode, run_limits=run_limits)
-        return await self._launch(run)
-
-    async def _resume(self, plan: WaitingPlan, pool: LivePool, decision: Decision) -> str:
-        run = prepare_resumed(self.store, pool, plan.episode, decision)
-        claim_plan(self.store, plan)
-        return await self._launch(run)
-
-    async def _start_variation(self, variation: Variation, pool: LivePool) -> str:
-        # The caller's context came along, so `current_user` is who asked.
-        return await self._launch(prepare_variation(self.store, pool, variation, user=current_user.get()))
-
-    async def _launch(self, run: RecordedRun) -> str:
-        """Start a run as a task of its own and return its episode's id."""
+    async def _launch(self, prepare: Callable[[], RecordedRun]) -> str:
+        """Prepare a run on this loop, whose clock its budget goes by, and start it as a task of its own."""
+        run = prepare()
         self._budgets[run.id] = run.budget
         task = asyncio.create_task(self._finish(run))
         self._tasks.add(task)
