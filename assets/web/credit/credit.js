@@ -3,6 +3,7 @@
 
 /** @typedef {import("../types").CreditDocument} CreditDocument */
 /** @typedef {import("../types").CreditLine} CreditLine */
+/** @typedef {import("../run/run_view.js").RunView} RunView */
 
 import { post } from "../lib/api.js";
 import { busy, button } from "../lib/controls.js";
@@ -14,16 +15,17 @@ const LEAD = "Runs again, without each step, worker and access-list entry, only 
 
 /**
  * Give a run view its credit.
- * @param {any} view
+ * @param {RunView} view
  */
 export function attach(view) {
   new CreditView(view);
 }
 
 class CreditView {
-  /** @param {any} view */
+  /** @param {RunView} view */
   constructor(view) {
     this.view = view;
+    /** @type {string | null} */
     this.episode = null;
     this.button = needs(button("Measure credit", () => busy(this.button, "Running again …", () => this.measure())), "POST /api/episodes/{episode_id}/credit");
     this.lead = el("p.run-credit-lead", {}, LEAD);
@@ -84,7 +86,7 @@ class CreditView {
       }
     }
     for (const line of credit.access) {
-      const edges = this.view.graph.paths.filter((/** @type {any} */ path) => path.from === line.source && path.to === line.step);
+      const edges = this.view.graph.paths.filter((path) => path.from === line.source && path.to === line.step);
       for (const edge of edges) edge.node.dataset.credit = verdict(line);
     }
   }

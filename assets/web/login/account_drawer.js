@@ -4,6 +4,12 @@ import { getDocument, post } from "../lib/api.js";
 import { Drawer, button, select } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
 
+/** @typedef {{ name: string, role: import("../types").UserRole }} Account */
+/**
+ * A login that is open; `here` marks the one of this browser.
+ * @typedef {{ id: string, user: string, opened_at: string, address: string, browser: string, here: boolean }} Session
+ */
+
 const ROLES = [
   ["viewer", "viewer: looks"],
   ["editor", "editor: runs, trains, changes pools"],
@@ -34,13 +40,13 @@ export class AccountDrawer {
 
   async load() {
     const { sessions } = await getDocument("/api/sessions");
-    this.sessions.replaceChildren(...sessions.map((/** @type {any} */ session) => this.sessionLine(session)));
+    this.sessions.replaceChildren(...sessions.map((/** @type {Session} */ session) => this.sessionLine(session)));
     if (this.role !== "owner") return;
     const { accounts } = await getDocument("/api/accounts");
-    this.people.replaceChildren(...accounts.map((/** @type {any} */ account) => this.personLine(account)));
+    this.people.replaceChildren(...accounts.map((/** @type {Account} */ account) => this.personLine(account)));
   }
 
-  /** @param {any} session */
+  /** @param {Session} session */
   sessionLine(session) {
     const since = session.opened_at ? `since ${new Date(session.opened_at).toLocaleString()}` : "since before this version";
     const about = [session.here ? "this one" : "", since, session.address && `from ${session.address}`].filter(Boolean).join(", ");
@@ -50,7 +56,7 @@ export class AccountDrawer {
     return el("li", {}, text, session.here ? "" : end);
   }
 
-  /** @param {any} account */
+  /** @param {Account} account */
   personLine(account) {
     const address = `/api/accounts/${encodeURIComponent(account.name)}`;
     const role = select(ROLES.map(([name]) => [name, name]), account.role, (value) => this.send(`${address}/role`, { role: value }));
@@ -80,7 +86,7 @@ export class AccountDrawer {
   /**
    * Send a change and draw what is then. Returns whether it was made.
    * @param {string} address
-   * @param {any} body
+   * @param {Record<string, string>} body
    */
   async send(address, body) {
     this.problem.textContent = "";

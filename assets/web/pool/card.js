@@ -130,7 +130,10 @@ function toggle(page, worker) {
  */
 function actions(page, worker) {
   const row = el("div.page-actions");
-  /** @type {(command: string, label: string, path: string, work: (event: any) => void, brief?: boolean, about?: string) => void} */
+  /**
+   * @type {(command: string, label: string, path: string, work: (event: { currentTarget: HTMLButtonElement }) => void,
+   *   brief?: boolean, about?: string) => void}
+   */
   const add = (command, label, path, work, brief = false, about = "") => {
     const node = needs(button("", work, "page-action"), command);
     node.append(icon(path), brief ? "" : label);

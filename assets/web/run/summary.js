@@ -198,7 +198,7 @@ function verdict({ correct, expected }) {
 /**
  * @param {import("../types").EpisodeTotals} totals
  * @param {import("../types").EpisodeHead} episode
- * @param {*} clock
+ * @param {number} clock
  */
 function figures(totals, episode, clock) {
   const list = el("dl.run-summary-figures");

@@ -214,7 +214,7 @@ class ServePage {
 
 class ServerCard {
   /**
-   * @param {any} page
+   * @param {ServePage} page
    * @param {import("../types").ServedModel} server
    */
   constructor(page, server) {
@@ -306,7 +306,7 @@ function code(text) {
 /**
  * @param {HTMLElement} list
  * @param {string} name
- * @param {any} content
+ * @param {Node | string} content
  */
 function fact(list, name, content) {
   list.append(el("dt", {}, name), el("dd", {}, content));
