@@ -18,7 +18,6 @@ from studio.cli.options import (
     SeenByOption,
     WithoutWorkerOption,
     open_prepared_store,
-    read_seen_by,
 )
 from studio.cli.result import print_result
 from trainer.__main__ import tasks_app
@@ -103,7 +102,7 @@ def run(
 ) -> None:
     """Run one query without the page. Exit code 0: answered, 1: not answered, 2: bad input, 3: its plan waits for a
     person (see podium approvals)."""
-    from pool_registry.calls.run_limits import build_run_limits
+    from pool_registry.calls.run_limits import build_run_limits, parse_seen_by
     from studio.episode_documents.audit import describe_audit
     from studio.episode_documents.trace import describe_bindings, describe_limits
     from studio.headless import run_once
@@ -114,7 +113,7 @@ def run(
         stored = store.pools.latest(pool).pool
         options = TurnOptions(samples, constrained, without=tuple(without or ()))
         name = add_options(orchestrator or choose_default(stored), options)
-        limits = build_run_limits(without_worker or (), max_cost, read_seen_by(seen_by or ()))
+        limits = build_run_limits(without_worker or (), max_cost, parse_seen_by(seen_by or ()))
         document = asyncio.run(run_once(store, pool, name, query, mode, limits))
         document = approvals.ask_until_over(store, document)
         if document["outcome"] == "waiting":

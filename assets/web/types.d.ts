@@ -404,6 +404,8 @@ export interface EpisodeHead {
   offers: Offer[];
   /** How its plans are released; None in older traces and inner runs. */
   mode: "autonomous" | "escalate" | "review" | null;
+  /** What its caller limited it to, a sentence each. */
+  limits: string[];
   /** What a person is asked, while its plan waits. */
   approval: ApprovalRequest | null;
   audit: AuditLine[];

@@ -75,7 +75,8 @@ class RunLimits:
             lines.append(f"At most ${self.max_cost:g}.")
         for source, names in self.seen_by.items():
             what = f"step {source[1:]}" if source.startswith("$") else source
-            lines.append(f"The output of {what} is seen by {', '.join(names) or 'no other worker'} alone.")
+            readers = f"{', '.join(names)} alone" if names else "no other worker"
+            lines.append(f"The output of {what} is seen by {readers}.")
         return lines
 
 
@@ -99,6 +100,23 @@ def _name_source(text: str) -> str:
     """A step as `$2`, also where it is written `2`; a worker by its name."""
     match = _STEP.fullmatch(text.strip())
     return f"${match[1]}" if match else text.strip()
+
+
+def parse_seen_by(texts: Iterable[str]) -> dict[str, list[str]]:
+    """Read who may see whose outputs, each as WORKER=READER,READER. Raises InvalidRunLimits."""
+    seen_by: dict[str, list[str]] = {}
+    for text in texts:
+        source, equals, names = text.partition("=")
+        if not (source.strip() and equals):
+            sentence = f"{text.strip()[:80]!r} names no readers; write WORKER=READER,READER, or WORKER= for none"
+            raise InvalidRunLimits("seen_by", sentence)
+        seen_by.setdefault(source.strip(), []).extend(name.strip() for name in names.split(",") if name.strip())
+    return seen_by
+
+
+def write_seen_by(limits: RunLimits) -> str:
+    """Write who may see whose outputs as a person types it."""
+    return "; ".join(f"{source.removeprefix('$')} = {', '.join(names)}" for source, names in limits.seen_by.items())
 
 
 def check_run_limits(limits: RunLimits, pool: str, names: Collection[str], callable_names: Collection[str]) -> None:

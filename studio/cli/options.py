@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +20,6 @@ __all__ = [
     "SeenByOption",
     "WithoutWorkerOption",
     "open_prepared_store",
-    "read_seen_by",
 ]
 
 WithoutWorkerOption = Annotated[
@@ -38,21 +37,6 @@ SeenByOption = Annotated[
         help="The only workers that may see what a worker returns, or step 2 (2=NAME). None: crm=. May be repeated.",
     ),
 ]
-
-
-def read_seen_by(texts: Sequence[str]) -> dict[str, list[str]]:
-    """Read who may see whose outputs, as typed on the command line. Raises InvalidRunLimits."""
-    from pool_registry.errors import InvalidRunLimits
-
-    seen_by: dict[str, list[str]] = {}
-    for text in texts:
-        source, equals, names = text.partition("=")
-        if not (source.strip() and equals):
-            raise InvalidRunLimits(
-                "seen_by", f"--seen-by {text[:80]!r} names no readers; write WORKER=READER,READER, or WORKER= for none"
-            )
-        seen_by.setdefault(source.strip(), []).extend(name.strip() for name in names.split(",") if name.strip())
-    return seen_by
 
 
 @contextmanager

@@ -142,6 +142,7 @@ class EpisodeHead(PageDocument):
     out_of_depth: OutOfDepthView | None
     offers: list[Offer]
     mode: ModeName | None = Field(description="How its plans are released; None in older traces and inner runs.")
+    limits: list[str] = Field(description="What its caller limited it to, a sentence each.")
     approval: ApprovalRequest | None = Field(description="What a person is asked, while its plan waits.")
     audit: list[AuditLine]
 

@@ -127,6 +127,7 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None, offers: Sequen
         out_of_depth=_out_of_depth(episode.out_of_depth, row.orchestrator),
         offers=list(offers),
         mode=started.mode.name if started and started.mode else None,
+        limits=episode.run_limits.describe(),
         approval=build_request(episode),
         audit=list_audit(episode),
     )

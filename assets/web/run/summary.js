@@ -149,6 +149,7 @@ function heading(episode, actions, lines) {
   line.append(el("span.run-summary-about", { title: episode.orchestrator }, `${episode.orchestrator_label} on ${episode.pool}${version}`));
   if (episode.mode && episode.mode !== "autonomous") line.append(el("span.run-summary-about", { "data-testid": "mode" }, `mode ${episode.mode}`));
   if (episode.task) line.append(el("span.run-summary-about", {}, `${episode.task.family} level ${episode.task.level}`));
+  if (episode.limits.length) line.append(el("span.run-summary-about", { "data-testid": "limits" }, episode.limits.join(" ")));
   line.append(...lines);
   line.append(el("div.run-summary-actions", {}, ...actions));
   return el("div.run-summary-heading", {}, line, el("p.run-summary-query", { tabindex: "0" }, episode.query));
@@ -172,7 +173,7 @@ function parentLink(episode) {
 function result(episode) {
   const box = el("div.run-summary-result");
   if (episode.answer !== null) {
-    box.append(el("span.run-summary-label", {}, "Answer"), el("output.run-summary-answer", { "data-testid": "answer" }, episode.answer));
+    box.append(el("span.run-summary-label", {}, "Answer"), el("output.run-summary-answer", { "data-testid": "answer", tabindex: "0" }, episode.answer));
   } else if (episode.state === "waiting") {
     box.append(el("span.run-summary-label", {}, "Answer"), el("span.run-summary-waiting", {}, "not before the plan is approved"));
   } else if (episode.state === "running") {

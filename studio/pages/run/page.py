@@ -14,9 +14,10 @@ import gradio as gr
 
 from orchestrator.checkpoints import checkpoint_names
 from orchestrator.dialects import DIALECTS
-from orchestrator.errors import EpisodeNotFound, OrchestratorError
+from orchestrator.errors import DamagedTrace, EpisodeNotFound, OrchestratorError
 from orchestrator.policies.registry import draws_plans, needs_reference
 from orchestrator.traces.store import TraceFilter
+from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits
 from pool_registry.errors import PoolError
 from pool_registry.pool import Pool
 from studio.access.permissions import check_event, needs
@@ -40,6 +41,7 @@ from studio.orchestrators.example_queries import (
 )
 from studio.orchestrators.notes import checkpoint_note, memory_note, score_note, suite_note, vote_note
 from studio.pages.run.component import run_view
+from studio.pages.run.limit_form import draw_limits, read_limits, show_limits
 from studio.pages.run.mode_choice import POOLS_OWN, list_mode_choices, read_mode_choice
 from studio.pages.run.routes import routes
 from studio.runtime import Runtime
@@ -103,6 +105,7 @@ def build(runtime: Runtime) -> None:
                 # Not before the page has filled in pool and query: a click would run an empty query.
                 run = gr.Button("Run", variant="primary", elem_id="run", min_width=110, interactive=False)
                 stop = gr.Button("Stop", variant="stop", elem_id="stop", min_width=110)
+            limit_form = draw_limits()
             note = gr.HTML("", elem_id="composer-note", apply_default_css=False)
             problem = gr.HTML("", elem_id="composer-problem", apply_default_css=False)
         view = run_view(elem_id="run-view")
@@ -124,13 +127,17 @@ def build(runtime: Runtime) -> None:
         score: str,
         mode_name: str,
         text: str,
+        without: list[str] | None,
+        max_cost: str | None,
+        seen_by: str | None,
         request: gr.Request,
     ) -> Any:
         name = orchestrator_name(policy or "", agent_name, dialect_name, count, score)
         chosen, user = read_mode_choice(mode_name), request.username or ""
         try:
             check_event(runtime.find_rights(user), start, "run queries")
-            return runtime.start_episode(pool_name or "", name, text or "", user, chosen), ""
+            limits = read_limits(without, max_cost, seen_by)
+            return runtime.start_episode(pool_name or "", name, text or "", user, chosen, limits), ""
         except (PoolError, OrchestratorError) as error:
             return gr.skip(), _problem(str(error))
 
@@ -145,6 +152,10 @@ def build(runtime: Runtime) -> None:
             gr.Info("This episode is not running in this studio; a plan that waits is rejected below.")
 
     private: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+
+    @needs("viewer")
+    def list_limits(pool_name: str | None) -> Any:
+        return show_limits(runtime.store.pools.latest(pool_name).pool if pool_name else Pool(name=STARTER))
 
     @needs("viewer")
     def list_agents(pool_name: str | None) -> Any:
@@ -168,11 +179,12 @@ def build(runtime: Runtime) -> None:
     def list_fitting(text: str | None, policy: str | None, pool_name: str | None) -> Any:
         return _list_fitting(runtime, text, policy, pool_name)
 
-    opened = [pool, orchestrator, agent, dialect, plans, who, mode, suite, replacement, view, note]
+    opened = [pool, orchestrator, agent, dialect, plans, who, mode, suite, replacement, view, note, *limit_form]
     filled = page.load(open_page, None, opened, **private)
     filled = filled.success(None, [replacement, query], query, js=REPLACE_QUERY, **private)
     filled.then(None, None, run, js=ALLOW_RUN, **private)
     pool.change(list_agents, pool, agent, **private)
+    pool.input(list_limits, pool, [*limit_form], **private)
     adapted = pool.input(adapt, [pool, query, orchestrator], [suite, replacement, mode, orchestrator], **private)
     adapted.then(None, [replacement, query], query, js=REPLACE_QUERY, **private)
     orchestrator.change(_parts, orchestrator, [agent, dialect, plans, who], **private)
@@ -182,7 +194,7 @@ def build(runtime: Runtime) -> None:
     drawn = draw.click(draw_query, [suite, pool], query, **private)
     drawn.then(list_fitting, fitting_inputs, orchestrator, **private)
     query.blur(list_fitting, fitting_inputs, orchestrator, **private)
-    start_inputs = [pool, orchestrator, agent, dialect, plans, who, mode, query]
+    start_inputs = [pool, orchestrator, agent, dialect, plans, who, mode, query, *limit_form[:-1]]
     run.click(start, start_inputs, [view, problem], trigger_mode="once", concurrency_limit=None, **private)
     stop.click(halt, view, None, concurrency_limit=None, **private)
 
@@ -284,7 +296,16 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
         {"old": "", "new": text},
         gr.update(value=episode),
         gr.update(value=_note(runtime, policy, pool, example, plans, who)),
+        *show_limits(stored, _find_limits(runtime, episode) if row is not None else NO_RUN_LIMITS),
     )
+
+
+def _find_limits(runtime: Runtime, episode: str) -> RunLimits:
+    """What a recorded run was limited to; a run of the same query is so, too, until the form is changed."""
+    try:
+        return runtime.store.traces.episode(episode).run_limits
+    except DamagedTrace:  # the view says so
+        return NO_RUN_LIMITS
 
 
 def _last_pool(runtime: Runtime) -> str:

@@ -139,7 +139,7 @@ def test_help_is_helpful():
     [
         (("--without-worker", "calcualtor"), "has no worker 'calcualtor'; the nearest names are: calculator"),
         (("--max-cost", "-1"), "$-1 is no cap on what a run may cost; give an amount above $0"),
-        (("--seen-by", "calculator"), "--seen-by 'calculator' names no readers"),
+        (("--seen-by", "calculator"), "'calculator' names no readers; write WORKER=READER"),
         (("--seen-by", "calculator=nobody"), "has no worker 'nobody'"),
     ],
 )
