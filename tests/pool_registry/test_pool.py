@@ -77,8 +77,8 @@ def test_a_name_that_is_used_twice_is_refused_at_once():
 
 
 def test_names_that_many_want_are_numbered_without_trying_each_again():
-    names, start = FreeNames(), time.process_time()
+    names, start = FreeNames(), time.thread_time()
     chosen = [names.choose("getWeather", "home") for _ in range(20_000)]
     assert chosen[:2] == ["home_get_weather", "home_get_weather_2"] and len(set(chosen)) == 20_000
     assert all(re.fullmatch(NAME_PATTERN, name) for name in chosen)
-    assert time.process_time() - start < 1
+    assert time.thread_time() - start < 1

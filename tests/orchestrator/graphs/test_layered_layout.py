@@ -76,7 +76,7 @@ def test_crowded_graphs_are_placed_soon(name):
     check_layout(graph)
     seconds = []
     for _ in range(5):
-        started = time.process_time()
+        started = time.thread_time()
         compute_layout(graph)
-        seconds.append(time.process_time() - started)
+        seconds.append(time.thread_time() - started)
     assert min(seconds) < 0.25, "the goal is 100 ms; this bound is for a busy machine"

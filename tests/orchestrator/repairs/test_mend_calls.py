@@ -234,6 +234,6 @@ def test_what_the_query_means_is_taken_from_the_names_in_the_error(query, messag
 
 def test_long_errors_and_queries_are_compared_in_time():
     query = " ".join(f"word{number}" for number in range(5000))
-    started = time.process_time()
+    started = time.thread_time()
     list_named_in_error(query, ", ".join(f"name{number}" for number in range(5000)))
-    assert time.process_time() - started < 3
+    assert time.thread_time() - started < 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 import time
@@ -43,15 +44,25 @@ BODIES = {
 }
 
 
+@pytest.fixture
+def _only_its_own_garbage() -> Iterator[None]:
+    """Let the garbage collector look at nothing that thousands of tests before have left in this process."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("_only_its_own_garbage")
 @pytest.mark.parametrize("name", BODIES)
 def test_a_request_of_many_pieces_is_read_or_refused_at_once(name):
     body = json.dumps({"model": "m", **BODIES[name]}).encode()
-    start = time.process_time()
+    start = time.thread_time()  # servers of other tests have threads in this process, too
     try:
         read_body(body)
     except ApiError as error:
         assert error.status in (400, 413) and str(error)
-    assert time.process_time() - start < LONGEST_S
+    assert time.thread_time() - start < LONGEST_S
 
 
 @pytest.mark.parametrize("count", [MAX_PIECES, MAX_PIECES + 1])
@@ -88,7 +99,7 @@ def test_the_message_to_answer_is_found_in_a_long_conversation():
     talk = [ConversationMessage("user", "the question"), *[ConversationMessage("assistant", "so")] * 400_000]
     start = time.process_time()
     assert read_question(talk, "messages").text == "the question"
-    assert time.process_time() - start < LONGEST_S
+    assert time.thread_time() - start < LONGEST_S
 
 
 @pytest.fixture(scope="module")
