@@ -135,7 +135,7 @@ CHECKPOINTS = {
 }
 REACH = {
     "plain": "plain questions, on the pool that ships",
-    "fresh": "questions by hand on three pools that no training had",
+    "blind": "questions by hand on six pools, by somebody who had seen no lesson",
 }
 
 
