@@ -138,13 +138,13 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class AnswerConfidence:
-    """The chance of an answer to be right, by what is known of the `asked` workers that were needed for it
-    (choice/weigh_answers.py), and the score that knows. `answers`: the chance of each different answer; empty where one
-    worker answers alone."""
+    """The chance of an answer to be right, by what is known of the `agents` that gave their answers to its question
+    (choice/weigh_answers.py), and the score that knows. `answers`: the chance of each different one by its first
+    characters; empty where one agent answers alone."""
 
     probability: float
     by: str
-    asked: int
+    agents: int
     answers: Mapping[str, float]
 
 

@@ -17,8 +17,8 @@ def describe_choice(choice: WorkerChoice | None) -> str:
 
 def describe_confidence(confidence: AnswerConfidence) -> str:
     """How likely an answer is right, and by whose record, in a sentence that opens with "Unsure" below SURE."""
-    whom = "the agent that gave it" if confidence.asked == 1 else f"the {confidence.asked} agents that were asked"
-    different = len(confidence.answers)
-    said = f": {different} different answers" if different > 1 else ": all agree" if confidence.asked > 1 else ""
-    chance = f"{confidence.probability:.2f} likely right by the record of {whom}{said} ({confidence.by})."
-    return chance if confidence.probability >= SURE else f"Unsure: {chance}"
+    several, different = confidence.agents > 1, len(confidence.answers)
+    agents = f"the {confidence.agents} agents that were asked" if several else "the agent that gave it"
+    agreement = f": {different} different answers" if different > 1 else ": all agree" if several else ""
+    sentence = f"{confidence.probability:.2f} likely right by the record of {agents}{agreement} ({confidence.by})."
+    return sentence if confidence.probability >= SURE else f"Unsure: {sentence}"

@@ -23,7 +23,7 @@ def weigh_answers(replies: Sequence[Reply]) -> dict[str, float]:
     """The chance of each different answer to be right, the likeliest first. They sum to less than one: all may be
     wrong."""
     answers = list(dict.fromkeys(answer for answer, _ in replies))
-    weights = {answer: prod(_bound(p) if said == answer else _miss(p) for said, p in replies) for answer in answers}
+    weights = {answer: prod(_bound(p) if reply == answer else _miss(p) for reply, p in replies) for answer in answers}
     others = max(1, WRONG_ANSWERS + 1 - len(answers)) * prod(_miss(p) for _, p in replies)
     whole = sum(weights.values()) + others
     return dict(sorted(((answer, weight / whole) for answer, weight in weights.items()), key=lambda pair: -pair[1]))
@@ -37,14 +37,14 @@ def choose_next(chances: Mapping[str, float], prices: Mapping[str, float], repli
     free = not any(prices[worker] for worker in likeliest)
     best: tuple[tuple[float, float], tuple[str, ...]] | None = None
     for size in range(1, TOGETHER + 1):
-        for asked in combinations(likeliest, size):
-            agreeing = [(leading, chances[worker]) for worker in asked]
+        for workers in combinations(likeliest, size):
+            agreeing = [(leading, chances[worker]) for worker in workers]
             if weigh_answers([*replies, *agreeing])[leading] < SURE:
                 continue
-            price = float(size) if free else sum(prices[worker] for worker in asked)
+            price = float(size) if free else sum(prices[worker] for worker in workers)
             rank = (price / _chance_to_agree(agreeing, standing, bool(replies)), -prod(p for _, p in agreeing))
             if best is None or rank < best[0]:
-                best = rank, asked
+                best = rank, workers
     if best is not None:
         return best[1]
     return () if replies else tuple(likeliest[:1])

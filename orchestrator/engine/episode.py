@@ -160,9 +160,9 @@ class Episode:
 
     @property
     def confidence(self) -> tuple[int, AnswerConfidence] | None:
-        """The round of the last answer whose chance to be right is known, with that chance."""
-        known = [(done.number, done.turn.confidence) for done in self.rounds if done.turn and done.turn.confidence]
-        return known[-1] if known else None
+        """The last round with the chance of its answer to be right, where a record says that."""
+        last = self.rounds[-1] if self.rounds else None
+        return (last.number, last.turn.confidence) if last and last.turn and last.turn.confidence else None
 
     def observations(self) -> dict[int, Observation]:
         """All observations so far by step id."""

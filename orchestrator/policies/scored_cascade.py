@@ -15,7 +15,7 @@ from orchestrator.answers import write_answer_key
 from orchestrator.choice.choose_worker import describe_chance
 from orchestrator.choice.outcomes import Record
 from orchestrator.choice.scores import SCORES, Candidate
-from orchestrator.choice.weigh_answers import SURE, choose_next, weigh_answers
+from orchestrator.choice.weigh_answers import SURE, Reply, choose_next, weigh_answers
 from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.plan import AnswerConfidence, Turn, WorkerChoice, escape
 from orchestrator.policies.base import agent_step, read_limit, write_turn
@@ -24,6 +24,7 @@ from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool
 
 HOPELESS = 0.15  # where no agent is likelier than this to be right, none is asked
+MAX_ANSWER_CHARS = 80  # of an answer in the record
 KNOWN = 4  # outcomes that an agent must have before it is called hopeless
 ASK = "Answer this question. Write the answer alone, in as few words as it needs.\n"
 
@@ -49,14 +50,14 @@ class ScoredCascade:
             self._choices = await asyncio.to_thread(self._judge_agents, episode.query)
         if refusal := self._refuse():
             return write_turn([], refusal)
-        replies = [(run.step.worker, text) for run in episode.steps.values() if (text := read_reply(run))]
-        asked = self._choose_agents({run.step.worker for run in episode.steps.values()}, replies)
+        replies = [run for run in episode.steps.values() if read_reply(run)]
+        agents = self._choose_agents({run.step.worker for run in episode.steps.values()}, replies)
         last = len(episode.rounds) >= read_limit(episode, "max_rounds")
-        if replies and (last or not asked):
+        if replies and (last or not agents):
             return self._answer(replies)
-        if not asked:
+        if not agents:
             return Turn(error="no agent of the cascade has given an answer", failed=True)
-        return self._ask(asked[:1] if last else asked, episode, alone=not replies)
+        return self._ask(agents[:1] if last else agents, episode, alone=not replies)
 
     def _judge_agents(self, query: str) -> dict[str, WorkerChoice]:
         record = self._record()
@@ -76,8 +77,9 @@ class ScoredCascade:
             return ""
         return refuse(f"by its record none of {len(self._choices)} agents is more than {best:.2f} likely to be right")
 
-    def _choose_agents(self, asked: set[str], replies: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-        chances = {agent: choice.success for agent, choice in self._choices.items() if agent not in asked}
+    def _choose_agents(self, busy: set[str], replies: Sequence[StepRun]) -> tuple[str, ...]:
+        """The agents to ask next, none of which is `busy` with this question or has answered it."""
+        chances = {agent: choice.success for agent, choice in self._choices.items() if agent not in busy}
         weighed = self._weigh(replies)
         if not chances or (weighed and next(iter(weighed.values())) >= SURE):
             return ()
@@ -96,19 +98,21 @@ class ScoredCascade:
         chance = self._choices[agents[0]].success
         return replace(write_turn(steps, f"${first}"), confidence=AnswerConfidence(chance, self._score, 1, {}))
 
-    def _answer(self, replies: Sequence[tuple[str, str]]) -> Turn:
+    def _answer(self, replies: Sequence[StepRun]) -> Turn:
+        """Quote the likeliest answer as its first agent gave it: the limits of a run may hide the text from here."""
         weighed = self._weigh(replies)
         key, chance = next(iter(weighed.items()))
-        spelled = {write_answer_key(text): text for _, text in reversed(replies)}  # as the first of them wrote it
-        answers = {spelled[other]: round(share, 4) for other, share in weighed.items()}
-        confidence = AnswerConfidence(round(chance, 4), self._score, len(replies), answers)
-        return replace(write_turn([], escape(spelled[key])), confidence=confidence)
+        first = {write_answer_key(read_reply(run)): run for run in reversed(replies)}
+        answers = {read_reply(first[other])[:MAX_ANSWER_CHARS]: round(weighed[other], 4) for other in reversed(weighed)}
+        likeliest_first = dict(reversed(answers.items()))
+        confidence = AnswerConfidence(round(chance, 4), self._score, len(replies), likeliest_first)
+        return replace(write_turn([], f"${first[key].step.id}"), confidence=confidence)
 
-    def _weigh(self, replies: Sequence[tuple[str, str]]) -> dict[str, float]:
+    def _weigh(self, replies: Sequence[StepRun]) -> dict[str, float]:
         return weigh_answers(self._read_chances(replies))
 
-    def _read_chances(self, replies: Sequence[tuple[str, str]]) -> list[tuple[str, float]]:
-        return [(write_answer_key(text), self._choices[agent].success) for agent, text in replies]
+    def _read_chances(self, replies: Sequence[StepRun]) -> list[Reply]:
+        return [(write_answer_key(read_reply(run)), self._choices[run.step.worker].success) for run in replies]
 
 
 def read_reply(run: StepRun) -> str:

@@ -125,10 +125,10 @@ def read_side_by_side(engine: Engine, pool: str, newest: int = NEWEST) -> list[S
     """What the agents of a cascade by a score said to the same question, a row each: right where it is an answer that
     was graded as right, wrong where it is another one, or one that was graded as wrong. What differs from a wrong
     answer may be either, and is left out."""
-    asked = _read_body(engine, "turn", "confidence", "asked").as_integer()
+    agents = _read_body(engine, "turn", "confidence", "agents").as_integer()
     several = (
         select(col(EventRow.episode))
-        .where(col(EventRow.type) == "turn_taken", col(EventRow.episode).in_(_select_graded(pool, newest)), asked > 1)
+        .where(col(EventRow.type) == "turn_taken", col(EventRow.episode).in_(_select_graded(pool, newest)), agents > 1)
         .distinct()
     )
     replied = (col(EventRow.type) == "step_ended", col(EventRow.status) == Status.OK)
@@ -141,7 +141,8 @@ def read_side_by_side(engine: Engine, pool: str, newest: int = NEWEST) -> list[S
         .order_by(col(EpisodeRow.started_at), col(EventRow.id))
     )
     with engine.connect() as connection:
-        return [row for found in connection.execute(query) if (row := _judge_reply(*found)) is not None]
+        judged = [_judge_reply(*row) for row in connection.execute(query)]
+    return [episode for episode in judged if episode is not None]
 
 
 def _judge_reply(

@@ -111,8 +111,8 @@ def score_note(engine: Engine, pool: Pool, who: str) -> str:
             "No answer of these agents has been graded yet, so that nothing tells them apart. Draw queries with a "
             "known answer, or say with Keep as a task whether an answer is right."
         )
-    asked = f"{graded} graded {'questions' if graded > 1 else 'question'}"
-    return f"It goes by {asked} that agents of this pool answered, and gets better with each."
+    questions = f"{graded} graded {'questions' if graded > 1 else 'question'}"
+    return f"It goes by {questions} that agents of this pool answered, and gets better with each."
 
 
 def _describe_pool_difference(checkpoint: Checkpoint, pool: Pool) -> str:

@@ -18,6 +18,7 @@ from orchestrator.retrieval import sentence_vectors
 from orchestrator.traces.agent_track_record import read_track_record
 from orchestrator.traces.store import open_store
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits, build_run_limits
 from pool_registry.storage.data_folder import choose_home
 from tests.orchestrator.choice.test_choose_worker import FixedRecord
 from tests.orchestrator.support.endpoint import Endpoint, agent, asked, endpoint, pool_of
@@ -32,7 +33,12 @@ def _by_words(monkeypatch):
 
 
 def play(
-    url: str, rights: Mapping[str, int], replies: Mapping[str, str], sink: Sink | None = None, **limits: int
+    url: str,
+    rights: Mapping[str, int],
+    replies: Mapping[str, str],
+    sink: Sink | None = None,
+    run_limits: RunLimits = NO_RUN_LIMITS,
+    **limits: int,
 ) -> Episode:
     """An episode with agents that were right so many times of twenty, on the same question."""
     Endpoint.reply = staticmethod(lambda messages: replies[messages[0]["content"][8:-1]])
@@ -43,7 +49,8 @@ def play(
 
     async def once() -> Episode:
         pool = pool_of(url, *(agent(name, url, price_out=1.0) for name in rights), **{"max_rounds": 5, **limits})
-        async with live_pool(pool) as live:
+        async with live_pool(pool) as opened:
+            live = opened.limit(run_limits)
             made = orchestrator_factory("cascade+who=log", live, lambda: FixedRecord(known))(None, None)
             return await run_episode(EpisodeSpec(QUERY), made, live, sink=sink)
 
@@ -120,3 +127,16 @@ def test_a_graded_cascade_is_an_outcome_of_each_agent_that_it_asked(endpoint, tm
     store.close()
     assert {name: [outcome.right for outcome in record.outcomes(name)] for name in replies} == outcomes
     assert record.cost("a") == pytest.approx(5 / 1e6)
+
+
+def test_long_answers_are_recorded_by_their_first_characters(endpoint):
+    episode = play(endpoint, {"a": 14, "b": 14, "c": 13}, {"a": "x" * 500, "b": "y" * 500, "c": "y" * 500})
+    assert episode.answer == "y" * 500
+    assert {len(answer) for answer in episode.confidence[1].answers} == {80}
+
+
+def test_an_answer_that_the_run_hides_from_the_cascade_is_given_all_the_same(endpoint):
+    limits = build_run_limits(seen_by={"a": [], "b": []})
+    episode = play(endpoint, {"a": 14, "b": 13}, {"a": "Members", "b": "Members"}, run_limits=limits)
+    assert episode.answer == "Members"
+    assert all("hidden" in answer for answer in episode.confidence[1].answers), "and what it compared says nothing"
