@@ -127,6 +127,14 @@ def words(fields: Fields, name: str) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
+def flag(fields: Fields, name: str) -> bool:
+    """The yes or no `name`. Raises InvalidPool when it is missing or something else."""
+    value = fields.get(name)
+    if not isinstance(value, bool):
+        raise InvalidPool([(name, PLAIN_WORDS["missing"])])
+    return value
+
+
 def table(fields: Fields, name: str) -> Mapping[str, Any]:
     """The object `name`. Raises InvalidPool when it is missing or something else."""
     value = fields.get(name)

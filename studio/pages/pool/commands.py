@@ -21,7 +21,7 @@ from pool_registry.worker import WorkerSpec
 from studio.access.permissions import find_need
 from studio.access.pool_rights import ReadOnlyPools, check_worker, check_workers
 from studio.access.roles import UserRole, current_rights
-from studio.frame.commands import Fields, PageCommands, PageReply, answer, command, table, text, version, words
+from studio.frame.commands import Fields, PageCommands, PageReply, answer, command, flag, table, text, version, words
 from studio.pages.pool.binding_commands import BindingCommands
 from studio.pages.pool.documents import build_page_state, runs_program
 from studio.pages.pool.edit_conflict import build_conflict, describe_saved
@@ -139,7 +139,7 @@ class PoolCommands(PageCommands):
 
     @command("editor", edits_pool=True)
     def _set_enabled(self, fields: Fields) -> PageReply:
-        name, enabled = text(fields, "name"), bool(fields["enabled"])
+        name, enabled = text(fields, "name"), flag(fields, "enabled")
 
         def change(pool: Pool) -> Pool:
             spec = pool.worker(name)

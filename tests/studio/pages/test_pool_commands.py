@@ -157,6 +157,8 @@ def test_a_fallback_is_a_worker_of_the_pool_and_said_at_its_field_when_it_is_not
 
 def test_disable_remove_limits_and_restore(commands, pool):
     commands.run("save_worker", {"pool": pool, "worker": CALCULATOR})
+    missing = commands.run("set_enabled", {"pool": pool, "name": "abacus"})
+    assert [where for where, _ in missing["problems"]] == ["enabled"]
     off = commands.run("set_enabled", {"pool": pool, "name": "abacus", "enabled": False})
     assert workers(off)["abacus"]["enabled"] is False
     limited = commands.run("save_limits", {"pool": pool, "limits": {"max_rounds": 2}})
