@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from bench.agents.ground import WRONG_ANSWERS, Ground, Judged
+from bench.agents.ground import Ground, Judged
 from orchestrator.choice.weigh_answers import SURE, Reply, choose_next, weigh_answers
+from podium_lessons.agents.experts import WRONG_ANSWERS
 
 DRAWS = 300  # of each question
 

@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from bench.agents.cases import Book
-from bench.agents.ground import Expert, Ground
-from bench.agents.reader import CallFails, Reader
+from bench.agents.ground import Ground
+from podium_lessons.agents.cases import Book
+from podium_lessons.agents.experts import Expert
+from podium_lessons.agents.reading import CallFails, Reader
 from pool_registry.pool import Limits, Pool, check_pool
 from pool_registry.worker import WorkerSpec
 

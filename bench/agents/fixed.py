@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from bench.agents.cases import Book, GroundTask
+from bench.agents.cases import GroundTask, make_task
 from bench.agents.experts import serve_experts
 from bench.agents.ground import (
     Ground,
@@ -25,7 +25,6 @@ from bench.agents.ground import (
     judge_choices,
     judge_random,
     judge_single,
-    split_questions,
 )
 from bench.agents.plays import Play, average, compare_plays, observe
 from bench.agents.rows import Row, describe_gaps
@@ -36,6 +35,8 @@ from orchestrator.engine.release import Orchestrator
 from orchestrator.policies.registry import make_orchestrator, orchestrator_factory
 from orchestrator.traces.agent_track_record import TrackRecord, read_solo_episodes
 from orchestrator.traces.store import Store, open_store
+from podium_lessons.agents.cases import Book
+from podium_lessons.agents.topics import split_questions
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.storage.data_folder import find_home
 from trainer.evaluation.trials import run_task
@@ -90,7 +91,7 @@ class Site:
 
     async def _run(self, question: str, topic: int, orchestrator: Orchestrator, sink: Sink) -> Episode:
         task = GroundTask("route", (self.book.add(question, topic),))
-        return await run_task(self.book.make_task(task), orchestrator, self.live, sink)
+        return await run_task(make_task(self.book, task), orchestrator, self.live, sink)
 
 
 def measure_fixed(options: argparse.Namespace) -> Iterator[Row]:

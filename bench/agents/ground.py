@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import product
 from random import Random
 from typing import TypeAlias
 
-from podium_lessons.agents.topics import Topic, load_topics
+from podium_lessons.agents.experts import WRONG_ANSWERS, Expert
+from podium_lessons.agents.topics import Topic, load_topics, split_questions
 
 TOPICS = 4  # of a pool
 EXPERTS = (3, 6)
@@ -21,33 +21,11 @@ SKILLS = (0.05, 0.95)
 PRICES = (0.2, 3.0)  # of a call, in cents
 LATENCIES = (0.2, 4.0)  # of a call, in seconds
 FAILURES = (0.0, 0.04)  # the share of calls that come back with an error
-LOGGED = 60  # questions of a topic that logs are drawn from
-WRONG_ANSWERS = 3  # that experts who are wrong choose from
 ASKED = 1  # questions of each topic that a pool is judged by
-NOBODY, EVERYBODY = -1, -2  # in the place of a topic: of what no expert knows, and of what every expert can do
 CHEAP, DEAR = (0.2, 0.5), (2.5, 3.5)  # prices in a pool where checking pays
 MIDDLING, HIGH = (0.6, 0.85), (0.85, 0.95)  # and the skills that they buy
 
 Range: TypeAlias = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Expert:
-    """A simulated expert."""
-
-    name: str
-    skills: tuple[float, ...]  # by topic of its pool
-    price: float
-    latency: float
-    failure: float
-
-    def skill(self, topic: int) -> float:
-        """The chance that an answer is right."""
-        return {NOBODY: 0.0, EVERYBODY: 1.0}[topic] if topic < 0 else self.skills[topic]
-
-    def chance(self, topic: int) -> float:
-        """The chance that one call brings the right answer."""
-        return self.skill(topic) * (1 - self.failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +57,6 @@ class Ground:
             ]
             for expert in self.experts
         ]
-
-
-@cache
-def split_questions(topic: Topic) -> tuple[list[str], list[str]]:
-    """The questions of a topic that logs are drawn from, and those that judge: always the same ones."""
-    shuffled = Random(topic.name).sample(topic.questions, len(topic.questions))
-    return shuffled[:LOGGED], shuffled[LOGGED:]
 
 
 def draw_ground(seed: int, seen: bool) -> Ground:

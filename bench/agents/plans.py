@@ -20,7 +20,8 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from bench.agents.cases import Kind
-from bench.agents.ground import WRONG_ANSWERS, Expert, Judged
+from bench.agents.ground import Judged
+from podium_lessons.agents.experts import WRONG_ANSWERS, Expert
 
 PRICE = 0.02  # of a cent, in right answers: 50 cents for one
 Votes: TypeAlias = tuple[

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from bench.agents.cases import KINDS, Book, GroundTask, Kind, draw_tasks
+from bench.agents.cases import KINDS, GroundTask, Kind, draw_tasks, make_task
 from bench.agents.experts import serve_experts
 from bench.agents.ground import Ground, Judged, draw_ground, with_checkers
 from bench.agents.plans import (
@@ -28,7 +28,6 @@ from bench.agents.plans import (
     measure_worth,
 )
 from bench.agents.plays import Play, average, compare_plays, observe
-from bench.agents.reader import state_confidence
 from bench.agents.rows import Row, describe_gaps
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import NoSink
@@ -38,6 +37,8 @@ from orchestrator.policies.base import agent_step, write_turn
 from orchestrator.policies.cascade import CONFIDENT
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.reader.refusal import refuse
+from podium_lessons.agents.cases import Book
+from podium_lessons.agents.reading import state_confidence
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool, live_pool
 from trainer.evaluation.trials import run_task
@@ -125,7 +126,7 @@ async def _play(
 ) -> Play:
     exact, make = choose_run(scene, task, policy, single)
     async with gate:
-        episode = await run_task(scene.book.make_task(task), make(live), live, NoSink())
+        episode = await run_task(make_task(scene.book, task), make(live), live, NoSink())
     return Play(exact, observe(episode))
 
 

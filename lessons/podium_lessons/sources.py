@@ -46,6 +46,12 @@ def _open_everyday(argument: str) -> TaskSource:
     return open_everyday(argument)
 
 
+def _open_agents(argument: str) -> TaskSource:
+    from podium_lessons.agents.source import open_agents
+
+    return open_agents(argument)
+
+
 CASUAL = TaskProvider(
     "casual",
     "The four families in the words of a person: terse, chatty, with other spellings of figures and dates.",
@@ -73,4 +79,9 @@ EVERYDAY = TaskProvider(
     _open_everyday,
     "[:SUBJECT|:held_out]",
     "everyday",
+)
+AGENTS = TaskProvider(
+    "agents",
+    "Questions to simulated agents: whom to ask what, and who must see whose findings.",
+    _open_agents,
 )

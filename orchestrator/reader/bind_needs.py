@@ -29,7 +29,10 @@ LISTED = 1.0  # the likeness of a need that repeats a worker's line
 
 def list_candidates(need: Need, workers: Sequence[LiveWorker]) -> list[BoundNeed]:
     """The workers that may serve a need, the most likely first: those alone whose line it repeats, if any; none where
-    every one does something else. Blocks: call it from a thread."""
+    every one does something else. A question may be put to any agent, and to nobody else. Blocks: call it from a
+    thread."""
+    if need.is_question:
+        return rank_workers(need, [worker for worker in workers if worker.role == "agent"])
     ranked = rank_workers(need, workers)
     if ranked and repeats_line(ranked[0]):
         return [bound for bound in ranked if repeats_line(bound)]
@@ -55,7 +58,7 @@ def list_likely(query: str, workers: Sequence[LiveWorker]) -> list[LiveWorker]:
 
 def rank_workers(need: Need, workers: Sequence[LiveWorker]) -> list[BoundNeed]:
     """The workers for a need, the most likely first. Blocks: call it from a thread."""
-    scores = score_need(need.text, workers)
+    scores = score_need(need.words, workers)
     order = sorted(range(len(workers)), key=lambda place: (-scores[place], place))
     return [BoundNeed(need, workers[place].spec.name, round(scores[place], 4)) for place in order]
 

@@ -2,8 +2,10 @@
 
     1. distance between two airports
     2. convert units of measure (1)
+    3. "Is it worth to fly so far?" (1, 2)
 
-Parsing is total: any text gives needs, a refusal or nothing, never an exception.
+A need in quotation marks is a question of the query's own, to be asked of an agent. Parsing is total: any text gives
+needs, a refusal or nothing, never an exception.
 """
 
 from __future__ import annotations
@@ -16,8 +18,12 @@ from pool_registry.text import one_line, shorten
 
 MAX_NEEDS = 24
 MAX_NEED_CHARS = 160
+QUOTE = '"'
 
 _LINE = re.compile(r"\s*(?:[0-9]{1,3}[.)]\s*)?(.*?)\s*(?:\(([0-9][0-9, ]*)\))?\s*")
+
+
+_UNREPEATABLE = str.maketrans(dict.fromkeys('()$"', " "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,16 @@ class Need:
     text: str
     access: tuple[int, ...] = ()
 
+    @property
+    def is_question(self) -> bool:
+        """Whether it is what to ask an agent, and no description of what to do."""
+        return self.text.startswith(QUOTE)
+
+    @property
+    def words(self) -> str:
+        """Its text without quotation marks: what workers and past needs are compared with."""
+        return self.text.strip(QUOTE) if self.is_question else self.text
+
 
 def format_needs(needs: Sequence[Need]) -> str:
     """The needs as a model writes them, one a line."""
@@ -35,6 +51,12 @@ def format_needs(needs: Sequence[Need]) -> str:
 
 def _format_need(need: Need) -> str:
     return f"{need.text} ({', '.join(map(str, need.access))})" if need.access else need.text
+
+
+def quote_question(question: str) -> str:
+    """A question as a need states it, without what a need cannot hold: brackets stand for earlier steps there, and a
+    dollar for an output."""
+    return f"{QUOTE}{one_line(question.translate(_UNREPEATABLE))}{QUOTE}"
 
 
 def parse_needs(text: str) -> list[Need]:

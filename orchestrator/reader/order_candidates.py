@@ -33,5 +33,5 @@ def order_candidates(
     if not any(candidate.outcomes for candidate in candidates):
         return list(ranked)
     bounds = {bound.worker: bound for bound in compared}
-    ordered = chooser.order(compared[0].need.text, candidates)
+    ordered = chooser.order(compared[0].need.words, candidates)
     return [replace(bounds[item.worker], choice=choice) for item, choice in ordered] + list(ranked[COMPARED:])

@@ -233,14 +233,22 @@ def write_reader_conversation(
 
 def _list_needs(steps: Sequence[Step], pool: LivePool, listed: bool) -> list[Need]:
     """The needs of a plan: what each step states, or, of `listed` ones and where it states nothing, the line that lists
-    its worker."""
-    lines = [format_listed(pool.workers[step.worker]) for step in steps]
-    return [Need(line if listed else step.need or line, step.access) for line, step in zip(lines, steps, strict=True)]
+    its worker. A question stays one: the lines of agents tell nothing of it."""
+
+    def write_need(step: Step) -> Need:
+        stated, line = Need(step.need, step.access), Need(format_listed(pool.workers[step.worker]), step.access)
+        return stated if stated.is_question or (stated.text and not listed) else line
+
+    return list(map(write_need, steps))
 
 
 def _pick_unfit(need: Need, pool: LivePool, fitting: Sequence[str]) -> LiveWorker | None:
-    """The likeliest worker for a need outside these; None where there is no other."""
+    """The likeliest worker for a need outside these; None where there is no other. A question may be put to any agent:
+    none is unfit beside one that answers it."""
+    if need.is_question and fitting:
+        return None
     others = [worker for name, worker in pool.workers.items() if name not in fitting]
+    others = [worker for worker in others if worker.role == "agent"] if need.is_question else others
     return pool.workers[rank_workers(need, others)[0].worker] if others else None
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator.reader.cards import describe_whole
+from podium_lessons.agents.cards import CARD_NAMES, CARD_OPENINGS, GENERAL_CARDS
 from podium_lessons.agents.topics import Topic, load_topics
 from podium_lessons.projects.project_data import list_projects, load_project
 from podium_lessons.worlds.world_data import list_worlds, load_world
@@ -32,19 +33,6 @@ from trainer.tasks.task import Task
 LEAST_TEXTS = 80  # of a field of tools, to be a topic
 HELD_OUT_SHARE = 0.15  # of the fields
 MOST_TEXTS = 600  # of a topic
-GENERAL_CARDS = (
-    "A helpful assistant.", "Answers any question.", "A language model.", "A general agent that answers questions.",
-    "A careful assistant for everything.", "A small, fast model.", "A large model for hard questions.",
-    "A chat model behind an API.", "An agent.", "Thinks step by step before it answers.", "",
-)  # fmt: skip
-CARD_OPENINGS = (
-    "Specialist in", "Answers questions on", "An expert for", "Knows", "Agent for", "Assistant for", "Helps with",
-    "Trained on", "A model that is good at",
-)  # fmt: skip
-CARD_NAMES = (
-    *(f"model {place}" for place in range(8)), *(f"agent {letter}" for letter in "abcdefgh"), "gpt", "llama small",
-    "qwen 7b", "expert one", "helper", "oracle", "sonnet", "mini", "nova", "atlas", "iris", "bruno", "",
-)  # fmt: skip
 POOLS = PoolSettings(
     rename=0.6, rename_parameters=0.4, redescribe=0.9, subset=12, distractors=3, substitute=0.1, tasks_per_pool=4
 )

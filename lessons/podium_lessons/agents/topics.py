@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from random import Random
 from typing import Literal, TypeAlias
 
 from pydantic import Field, RootModel
@@ -13,6 +14,7 @@ from podium_lessons.lesson_data import load_lesson_data
 from trainer.tasks.task_data import TaskData
 
 # train: training may draw from it; held_out: it never does
+LOGGED = 60  # questions of a topic that logs and lessons are drawn from
 TopicSplit: TypeAlias = Literal["train", "held_out"]
 
 
@@ -48,6 +50,13 @@ def load_topics() -> tuple[Topic, ...]:
         Topic(name, row.labels, tuple(_write_questions(row)), "held_out" if row.held_out else "train")
         for name, row in rows.items()
     )
+
+
+@cache
+def split_questions(topic: Topic) -> tuple[list[str], list[str]]:
+    """The questions of a topic that logs and lessons are drawn from, and those that judge: always the same ones."""
+    shuffled = Random(topic.name).sample(topic.questions, len(topic.questions))  # noqa: S311  no secret
+    return shuffled[:LOGGED], shuffled[LOGGED:]
 
 
 def _write_questions(row: TopicData) -> list[str]:

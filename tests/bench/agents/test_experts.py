@@ -10,6 +10,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from bench.agents.cases import make_task
 from bench.agents.experts import CENT, SIMULATED, serve_experts
 from bench.agents.fixed import Site
 from bench.agents.plans import Plan
@@ -67,7 +68,7 @@ def test_an_episode_without_an_access_list_is_wrong():
                     turn = write_split(task, ["model_0", "model_0"])
                     steps = tuple(Step(s.id, s.worker, s.arguments, () if cut else s.access) for s in turn.steps)
                     oracle = make_orchestrator("oracle", live, Turn(steps, turn.answer))
-                    episode = await run_task(scene.book.make_task(task), oracle, live, NoSink())
+                    episode = await run_task(make_task(scene.book, task), oracle, live, NoSink())
                     right += episode.graded.correct
                 return right
 
@@ -82,7 +83,7 @@ def test_nobody_is_asked_what_nobody_knows():
         with serve_experts(scene.ground, scene.book, pace=0) as pool:
             async with live_pool(pool) as live:
                 orchestrator = make_plan_orchestrator(Plan("refuse"), scene.ground, scene.tasks[0], live)
-                return await run_task(scene.book.make_task(scene.tasks[0]), orchestrator, live, NoSink())
+                return await run_task(make_task(scene.book, scene.tasks[0]), orchestrator, live, NoSink())
 
     episode = asyncio.run(refuse())
     assert episode.graded.correct and not episode.steps

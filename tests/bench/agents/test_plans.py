@@ -6,11 +6,12 @@ from math import sqrt
 
 import pytest
 
-from bench.agents.cases import KINDS, GroundTask
-from bench.agents.ground import Expert, Judged
+from bench.agents.cases import KINDS, GroundTask, make_task
+from bench.agents.ground import Judged
 from bench.agents.plans import Plan, Situation, find_best_plan, judge_plan, judge_product_cascade, list_plans
-from bench.agents.reader import CallFails, Reader
 from bench.agents.whole import Scene, make_scene
+from podium_lessons.agents.experts import Expert
+from podium_lessons.agents.reading import CallFails, Reader
 from pool_registry.actions import Observation, Status
 from pool_registry.language_models.completion import agent_messages
 from pool_registry.worker import Visible
@@ -43,7 +44,7 @@ def play(scene: Scene, task: GroundTask, plan: Plan) -> tuple[bool, float]:
         case "split":
             for case, expert in zip(task.cases, experts, strict=True):
                 calls.append(read(scene, expert, case.text, [text for text, _ in calls] if case.given else []))
-    right = bool(calls) and scene.book.make_task(task).verifier.accepts(calls[-1][0])
+    right = bool(calls) and make_task(scene.book, task).verifier.accepts(calls[-1][0])
     return right, sum(price for _, price in calls)
 
 

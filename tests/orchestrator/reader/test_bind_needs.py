@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.reader.bind_needs import rank_workers
+from orchestrator.reader.bind_needs import list_candidates, rank_workers
 from orchestrator.reader.cards import format_listed
-from orchestrator.reader.needs import Need
+from orchestrator.reader.needs import Need, quote_question
 from orchestrator.retrieval import sentence_vectors
 from pool_registry.calls.live_pool import open_live_pool
+from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
+from pool_registry.worker import WorkerSpec
 from trainer.tasks.pool_conditions import apply_condition
 
 pytestmark = pytest.mark.medium
@@ -51,3 +53,14 @@ def test_without_the_sentence_model_shared_words_decide(monkeypatch):
 def test_a_need_fits_no_worker_of_an_empty_pool_without_the_sentence_model(monkeypatch):
     monkeypatch.setattr(sentence_vectors, "find_weights", lambda: None)
     assert rank_workers(Need("count the days"), []) == []
+
+
+def test_a_question_is_put_to_agents_alone_and_no_likeness_keeps_one_from_it():
+    agent = WorkerSpec(
+        name="helper", kind="chat", description="A language model.", config={"base_url": "http://h/v1", "model": "m"}
+    )
+    workers = list(open_live_pool(Pool(name="both", workers=(*starter_pool().enabled, agent))).workers.values())
+    agents = {worker.spec.name for worker in workers if worker.role == "agent"}
+    question = Need(quote_question("Why did a door frame of plywood crack?"))
+    assert {bound.worker for bound in list_candidates(question, workers)} == agents
+    assert "helper" not in {bound.worker for bound in list_candidates(Need("call my sister"), workers)}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from orchestrator.plan import Step
 from orchestrator.reader.fill import BoundNeed, format_fill, parse_fill
-from orchestrator.reader.needs import Need, format_needs, parse_needs
+from orchestrator.reader.needs import Need, format_needs, parse_needs, quote_question
 from orchestrator.reader.refusal import REFUSAL, is_refusal, read_refused_need, refuse
 
 WORDS = st.lists(
@@ -91,3 +91,11 @@ def test_a_refusal_in_the_place_of_arguments_is_an_answer(mark):
     bound = [BoundNeed(Need("distance"), "miles", 0.9)]
     turn = parse_fill(f"{mark}{refuse('distance')}\n", bound, 1)
     assert (turn.error, turn.steps, read_refused_need(turn.answer)) == (None, (), "distance")
+
+
+def test_a_need_in_quotation_marks_is_a_question_and_is_read_as_it_was_written():
+    need = Need(quote_question('May I sign "a loan"  (for $5)\nfor my mother?'))
+    assert need.is_question and need.words == "May I sign a loan for 5 for my mother?"
+    assert parse_needs(format_needs([need, Need(need.text, (1,))])) == [need, Need(need.text, (1,))]
+    plain = Need("distance between two airports")
+    assert not plain.is_question and plain.words == plain.text

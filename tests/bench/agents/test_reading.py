@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bench.agents.cases import Book, draw_tasks, write_finding
-from bench.agents.ground import Expert, draw_ground
-from bench.agents.reader import UNCLEAR, CallFails, Reader
+from bench.agents.cases import draw_tasks, make_task
+from bench.agents.ground import draw_ground
+from podium_lessons.agents.cases import Book
+from podium_lessons.agents.experts import Expert
+from podium_lessons.agents.reading import UNCLEAR, CallFails, Reader
 from pool_registry.actions import Observation, Status
 from pool_registry.language_models.completion import agent_messages
 from pool_registry.worker import Visible
@@ -27,7 +29,7 @@ def ask(reader: Reader, instruction: str, *outputs: str) -> str:
 
 
 def is_right(book: Book, task, reply: str) -> bool:
-    return book.make_task(task).verifier.accepts(reply)
+    return make_task(book, task).verifier.accepts(reply)
 
 
 @pytest.mark.parametrize("kind", ["route", "check", "chain", "join"])
@@ -54,7 +56,7 @@ def test_a_vague_instruction_costs_the_answer():
 def test_a_missing_access_list_costs_the_answer(kind):
     book, task = draw(kind)
     *before, last = task.cases
-    findings = [write_finding(case.number, book.find_right_token(case)) for case in before]
+    findings = [case.write_finding(book.find_right_token(case)) for case in before]
     reader = Reader(MASTER, book)
     assert is_right(book, task, ask(reader, last.text, *findings))
     assert not is_right(book, task, ask(reader, last.text, *findings[1:]))
@@ -63,21 +65,21 @@ def test_a_missing_access_list_costs_the_answer(kind):
 
 def test_a_finding_may_also_stand_in_the_instruction():
     book, task = draw("chain")
-    finding = write_finding(task.cases[0].number, book.find_right_token(task.cases[0]))
+    finding = task.cases[0].write_finding(book.find_right_token(task.cases[0]))
     assert is_right(book, task, ask(Reader(MASTER, book), f"{finding}\n{task.cases[1].text}"))
 
 
 def test_a_wrong_finding_spoils_what_hangs_on_it():
     book, task = draw("chain")
-    wrong = write_finding(task.cases[0].number, book.write_token(task.cases[0], (), 1))
+    wrong = task.cases[0].write_finding(book.write_token(task.cases[0], (), 1))
     assert not is_right(book, task, ask(Reader(MASTER, book), task.cases[1].text, wrong))
 
 
 def test_who_sees_findings_of_the_case_takes_the_most_frequent():
     book, task = draw("route")
     case = task.cases[0]
-    right = write_finding(case.number, book.find_right_token(case))
-    wrong = write_finding(case.number, book.write_token(case, (), 1))
+    right = case.write_finding(book.find_right_token(case))
+    wrong = case.write_finding(book.write_token(case, (), 1))
     assert ask(Reader(BUNGLER, book), task.query, right, wrong, right) == right
     assert ask(Reader(MASTER, book), task.query, right, wrong, wrong) == wrong
 
