@@ -1,7 +1,8 @@
 """Whole tasks on pools drawn anew: what each policy brings, exact, and beside it what real episodes come to.
 
 Every episode runs through the product's own executor, which calls the simulated experts over HTTP; `best` runs as an
-oracle's plan (a check takes two turns of its own), all others by their orchestrators' names.
+oracle's plan (a check takes two turns of its own), all others by their orchestrators' names. What a learned policy
+writes cannot be known beforehand: of it there are the episodes alone.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
 from bench.agents.cases import KINDS, GroundTask, Kind, draw_tasks, make_task
-from bench.agents.experts import serve_experts
+from bench.agents.experts import CENT, serve_experts
 from bench.agents.ground import Ground, Judged, draw_ground, with_checkers
 from bench.agents.plans import (
     Plan,
@@ -29,13 +30,14 @@ from bench.agents.plans import (
 )
 from bench.agents.plays import Play, average, compare_plays, observe
 from bench.agents.rows import Row, describe_gaps
+from orchestrator.choice.outcomes import Outcome
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import NoSink
 from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn, escape
 from orchestrator.policies.base import agent_step, write_turn
 from orchestrator.policies.cascade import CONFIDENT
-from orchestrator.policies.registry import make_orchestrator
+from orchestrator.policies.registry import make_orchestrator, orchestrator_factory
 from orchestrator.reader.refusal import refuse
 from podium_lessons.agents.cases import Book
 from podium_lessons.agents.reading import state_confidence
@@ -44,6 +46,7 @@ from pool_registry.calls.live_pool import LivePool, live_pool
 from trainer.evaluation.trials import run_task
 
 POLICIES = ("best", "single", "random", "votes", "cascade")
+LEARNED = {"podium": "smollm2-agents+who=predictor", "reader": "smollm2-reader+who=predictor"}
 AT_A_TIME = 8  # episodes
 
 
@@ -68,12 +71,40 @@ class CheckPolicy(Orchestrator):
 
 
 @dataclass(frozen=True, slots=True)
+class DrawnRecord:
+    """A track record that was drawn, and no call made for it."""
+
+    by_worker: Mapping[str, Sequence[Outcome]]
+    prices: Mapping[str, float]
+
+    def outcomes(self, worker: str) -> Sequence[Outcome]:
+        return self.by_worker[worker]
+
+    def cost(self, worker: str) -> float:
+        return self.prices[worker]
+
+    def wall_s(self, worker: str) -> float:  # noqa: ARG002  all are as fast here
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Scene:
     """The tasks of one kind on one ground, with the cases behind them."""
 
     ground: Ground
     book: Book
     tasks: tuple[GroundTask, ...]
+
+    def draw_record(self, outcomes: int) -> DrawnRecord:
+        """So many past outcomes of each expert and topic."""
+        logs = self.ground.log(outcomes, self.book.seed)
+        return DrawnRecord(
+            {
+                expert.name: tuple(Outcome(item.question, item.right) for item in log)
+                for expert, log in zip(self.ground.experts, logs, strict=True)
+            },
+            {expert.name: expert.price * CENT for expert in self.ground.experts},
+        )
 
     def see(self, task: GroundTask) -> Situation:
         """A task as those see it who know the skills."""
@@ -103,31 +134,37 @@ def measure_whole(options: argparse.Namespace) -> Iterator[Row]:
         for pool in range(options.pools):
             for seed in range(options.seeds):
                 if time.monotonic() < deadline:
-                    pools.append(asyncio.run(play_scene(make_scene(pool, seed, kind, options.tasks))))
+                    scene = make_scene(pool, seed, kind, options.tasks)
+                    pools.append(asyncio.run(play_scene(scene, (*POLICIES, *options.learned), options.outcomes[-1])))
         print(f"{kind}: {len(pools)} pools", file=sys.stderr, flush=True)
-        yield from (describe(pools, kind, policy, options.seeds) for policy in POLICIES if pools)
+        for policy in (*POLICIES, *options.learned) if pools else ():
+            outcomes = options.outcomes[-1] if policy in LEARNED else None
+            yield describe(pools, kind, policy, options.seeds, outcomes)
 
 
-async def play_scene(scene: Scene, policies: Sequence[str] = POLICIES) -> dict[str, list[Play]]:
-    """Run every task with every policy."""
+async def play_scene(scene: Scene, policies: Sequence[str] = POLICIES, outcomes: int = 0) -> dict[str, list[Play]]:
+    """Run every task with every policy; learned ones read `outcomes` of each expert and topic."""
     gate, single = asyncio.Semaphore(AT_A_TIME), scene.find_single()
+    record = scene.draw_record(outcomes)
     with serve_experts(scene.ground, scene.book) as pool:
         async with live_pool(pool) as live:
-            return {
-                policy: list(
-                    await asyncio.gather(*(_play(scene, task, policy, single, live, gate) for task in scene.tasks))
-                )
-                for policy in policies
-            }
+            return {policy: await play_policy(scene, policy, single, live, gate, record) for policy in policies}
 
 
-async def _play(
-    scene: Scene, task: GroundTask, policy: str, single: int, live: LivePool, gate: asyncio.Semaphore
-) -> Play:
-    exact, make = choose_run(scene, task, policy, single)
-    async with gate:
-        episode = await run_task(make_task(scene.book, task), make(live), live, NoSink())
-    return Play(exact, observe(episode))
+async def play_policy(
+    scene: Scene, policy: str, single: int, live: LivePool, gate: asyncio.Semaphore, record: DrawnRecord
+) -> list[Play]:
+    """Run every task with one policy."""
+    make = orchestrator_factory(LEARNED[policy], live, lambda: record) if policy in LEARNED else None
+
+    async def play(task: GroundTask) -> Play:
+        exact, choose = choose_run(scene, task, policy, single) if make is None else (None, None)
+        async with gate:
+            orchestrator = choose(live) if make is None else make(None, None)
+            observed = observe(await run_task(make_task(scene.book, task), orchestrator, live, NoSink()))
+        return Play(exact or observed, observed)
+
+    return list(await asyncio.gather(*map(play, scene.tasks)))
 
 
 def choose_run(
@@ -173,18 +210,22 @@ def write_split(task: GroundTask, workers: Sequence[str]) -> Turn:
     return Turn(tuple(calls), f"${len(calls)}")
 
 
-def describe(pools: Sequence[dict[str, list[Play]]], kind: Kind, policy: str, seeds: int) -> Row:
+def describe(
+    pools: Sequence[dict[str, list[Play]]], kind: Kind, policy: str, seeds: int, outcomes: int | None = None
+) -> Row:
     """The row of a policy on tasks of a kind."""
-    means = {name: [average([play.exact for play in pool[name]]) for pool in pools] for name in POLICIES}
+    names = {policy, "single", "best"}
+    plays = [play for pool in pools for play in pool[policy]]
+    means = {name: [average([play.exact for play in pool[name]]) for pool in pools] for name in names}
     return {
         "part": "whole",
         "pools": "redrawn",
         "topics": "unseen",
         "task": kind,
         "policy": policy,
-        "outcomes": None,
+        "outcomes": outcomes,
         **describe_gaps(list(zip(means[policy], means["single"], means["best"], strict=True)), measure_worth),
-        **compare_plays([play for pool in pools for play in pool[policy]], f"{kind} {policy}"),
+        **({"episodes": len(plays)} if policy in LEARNED else compare_plays(plays, f"{kind} {policy}")),
         "seeds": seeds,
         "pools_drawn": len(pools),
         "minutes": 0,
