@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from orchestrator.answers import write_answer_key
 from orchestrator.choice.choose_worker import describe_chance
+from orchestrator.choice.hopeless import are_hopeless
 from orchestrator.choice.outcomes import Record
 from orchestrator.choice.scores import SCORES, Candidate
 from orchestrator.choice.weigh_answers import SURE, Reply, choose_next, weigh_answers
@@ -23,9 +24,7 @@ from orchestrator.reader.refusal import refuse
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool
 
-HOPELESS = 0.15  # where no agent is likelier than this to be right, none is asked
 MAX_ANSWER_CHARS = 80  # of an answer in the record
-KNOWN = 4  # outcomes that an agent must have before it is called hopeless
 ASK = "Answer this question. Write the answer alone, in as few words as it needs.\n"
 
 
@@ -72,9 +71,9 @@ class ScoredCascade:
         }
 
     def _refuse(self) -> str:
-        best = max(choice.success for choice in self._choices.values())
-        if best >= HOPELESS or any(choice.of < KNOWN for choice in self._choices.values()):
+        if not are_hopeless(self._choices.values()):
             return ""
+        best = max(choice.success for choice in self._choices.values())
         return refuse(f"by its record none of {len(self._choices)} agents is more than {best:.2f} likely to be right")
 
     def _choose_agents(self, busy: set[str], replies: Sequence[StepRun]) -> tuple[str, ...]:
