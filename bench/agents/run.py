@@ -33,7 +33,7 @@ Of `whole`:
     random    an expert by lot (`direct`)
     votes     everybody answers, the cheapest expert merges (`fan_out`)
     cascade   the product's own: the cheapest first, until one says that it is sure
-    podium    `smollm2-agents+who=predictor`: the trained model plans, the success predictor chooses the agents; it reads
+    podium    `smollm2-agents+who=predictor`: the trained model plans, the success predictor chooses agents; it reads
               the last of `--outcomes` of each expert and topic (`--learned podium`)
     reader    `smollm2-reader+who=predictor`, which learnt no lesson with agents (`--learned reader`)
 

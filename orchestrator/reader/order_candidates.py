@@ -18,8 +18,8 @@ COMPARED = 8  # the right card is always among so many that are most like a need
 def order_candidates(
     ranked: Sequence[BoundNeed], workers: Mapping[str, LiveWorker], chooser: Chooser
 ) -> list[BoundNeed]:
-    """The candidates of one need, the chosen one first; none for a question that all agents get wrong by their outcomes.
-    Without an outcome of any of them likeness decides, as ever. Blocks: call it from a thread."""
+    """The candidates of one need, the chosen one first; none for a question that all agents get wrong by their
+    outcomes. Without an outcome of any of them likeness decides, as ever. Blocks: call it from a thread."""
     compared = ranked[:COMPARED]
     candidates = [
         Candidate(
@@ -35,10 +35,7 @@ def order_candidates(
         return list(ranked)
     bounds = {bound.worker: bound for bound in compared}
     ordered = chooser.order(compared[0].need.words, candidates)
-    if (
-        len(compared) == len(ranked)
-        and compared[0].need.is_question
-        and are_hopeless([choice for _, choice in ordered])
-    ):
+    is_whole = compared[0].need.is_question and len(compared) == len(ranked)
+    if is_whole and are_hopeless([choice for _, choice in ordered]):
         return []
     return [replace(bounds[item.worker], choice=choice) for item, choice in ordered] + list(ranked[COMPARED:])
