@@ -118,11 +118,11 @@ class BoundStep:
 @dataclass(frozen=True, slots=True)
 class Vote:
     """How a turn was chosen among `sampled` drawn ones (policies/voting.py): how many could not be read, failed when
-    they were tried, were not tried because a step may have effects, and had no vote because they leave out a figure or
-    a name of the query or have a step that does nothing (`incomplete`); `votes` agreed with the chosen one. `answers`
+    they were tried, and were not tried because a step may have effects; `votes` agreed with the chosen one. `answers`
     counts the votes of every answer, `chosen_answer` is the one that won: "" where the chosen plan did not run or
-    failed. `chosen_usage` is what writing the chosen plan took; that of the turn is of all plans and trials. Older
-    traces have neither. `unvoted` counts the answers of the incomplete ones, which newer traces have."""
+    failed. `chosen_usage` is what writing the chosen plan took; that of the turn is of all plans and trials. The oldest
+    traces have neither. `incomplete` plans had no vote, and `unvoted` counts their answers: versions wrote them that
+    doubted plans which leave out a figure or a name of the query, or have a step that does nothing."""
 
     sampled: int
     unreadable: int

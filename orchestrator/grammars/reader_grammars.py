@@ -11,8 +11,8 @@ from pool_registry.language_models.completion import Grammar
 _WORD = r"[^\s()$\x00-\x1f\x7f]+"
 
 
-def needs_grammar(max_steps: int, refusal: str = "", least: int = 1) -> Grammar:
-    """`least` to `max_steps` lines: the number of the line, a dot, words, and in brackets the numbers of earlier lines.
+def needs_grammar(max_steps: int, refusal: str = "") -> Grammar:
+    """One to `max_steps` lines: the number of the line, a dot, words, and in brackets the numbers of earlier lines.
 
     1. distance between two airports
     2. convert kilometers to miles (1)
@@ -22,8 +22,7 @@ def needs_grammar(max_steps: int, refusal: str = "", least: int = 1) -> Grammar:
     rest = ""
     for number in range(max_steps, 0, -1):
         line = rf"{number}\. {_WORD}( {_WORD})*{_bracket(number)}"
-        more = rf"(\n{rest})" if rest else ""
-        rest = line + (f"{more}?" if more and number >= least else more)
+        rest = line + (rf"(\n{rest})?" if rest else "")
     other = f" | {write_text(refusal)}" if refusal else ""
     return Grammar(f"{OPTIONS}\nstart: /{rest}/{other}\n")
 

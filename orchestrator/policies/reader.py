@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import TypeAlias
 
 from orchestrator.choice.choose_worker import Chooser
@@ -22,18 +21,14 @@ from orchestrator.engine.release import Orchestrator
 from orchestrator.grammars.reader_grammars import choice_grammar, fill_grammar, needs_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import ShownWorkers, Turn, renumber_turn
-from orchestrator.policies.voting import TriedTurn, choose_turn, make_draws, try_turns
+from orchestrator.policies.voting import choose_turn, make_draws, try_turns
 from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, measure_likeness
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.fill import BoundNeed, parse_fill
 from orchestrator.reader.needs import MAX_NEEDS, Need, format_needs, parse_needs
 from orchestrator.reader.order_candidates import order_candidates
 from orchestrator.reader.refusal import REFUSAL, is_refusal, read_refused_need, refuse
-from orchestrator.repairs.copied_examples import find_copied_example
-from orchestrator.repairs.idle_steps import has_idle_step
-from orchestrator.repairs.incomplete_plans import list_doubts, list_missing
-from orchestrator.repairs.joined_names import list_card_words
-from orchestrator.repairs.left_out_workers import connect_steps, list_left_out, put_in
+from orchestrator.repairs.left_out_workers import connect_steps, has_idle_step, list_left_out, put_in
 from orchestrator.repairs.mend_calls import may_be_tried
 from orchestrator.repairs.name_operations import (
     asks_for_sum,
@@ -52,7 +47,6 @@ from orchestrator.repairs.repeat_steps import (
     try_other_words,
 )
 from orchestrator.repairs.table import EVERY_REPAIR, in_table_order
-from orchestrator.repairs.unused_figures import put_in_figure
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.actions import NO_USAGE, JsonValue
 from pool_registry.calls.caching_pool import CachingPool
@@ -121,23 +115,11 @@ class ReaderPolicy(Orchestrator):
             return turn
         if "left_out_workers" in self.repairs and not _goes_on(episode):
             turn = await self._put_in_left_out(episode, turn)
-        doubts = {"other_plans"} & self.repairs if turn.failed else await self._doubt(episode, turn)
-        return await self._draw_other_plan(episode, turn, doubts) if doubts else turn
+        may_draw = turn.failed and "other_plans" in self.repairs
+        return await self._draw_other_plan(episode, turn) if may_draw else turn
 
     async def _substitute(self, episode: Episode) -> Turn:
         return await asyncio.to_thread(substitute_workers, episode, self._pool, "substitutes" in self.repairs)
-
-    async def _doubt(self, episode: Episode, turn: Turn) -> Collection[str]:
-        """The repairs that doubt a turn: a query is refused that is much like a worker, the first plan is incomplete
-        and can be tried, or mending a call has left something out."""
-        if is_refusal(turn.answer):
-            is_doubted = "doubted_refusals" in self.repairs
-            is_doubted = is_doubted and await asyncio.to_thread(self._resembles_worker, episode.query)
-            return {"doubted_refusals"} if is_doubted else ()
-        if _goes_on(episode):
-            return list_missing(episode, turn, self._card_words) & self.repairs
-        doubts = list_doubts(turn, episode.query, self._card_words) & self.repairs
-        return doubts if all(may_be_tried(self._pool.workers[step.worker]) for step in turn.steps) else ()
 
     async def draw_turn(self, episode: Episode, draw: Draw | None) -> Turn:
         """A turn drawn in this way. Raises WorkerFault."""
@@ -146,15 +128,10 @@ class ReaderPolicy(Orchestrator):
         depth = await self.gauge.measure(episode) if self.gauge is not None else None
         return replace(await self._plan(episode, draw), out_of_depth=depth)
 
-    async def _plan(self, episode: Episode, draw: Draw | None, least: int = 1) -> Turn:
-        """A plan of at least so many steps, where it is held to a grammar."""
+    async def _plan(self, episode: Episode, draw: Draw | None) -> Turn:
         shown = await choose_shown(episode, self._pool)
         opening = await asyncio.to_thread(self._open, episode, shown)
-        first = await self._write(opening, needs_grammar(MAX_NEEDS, REFUSAL, least) if self.constrained else None, draw)
-        is_doubted = "doubted_refusals" in self.repairs and is_refusal(first.text)
-        insists = is_doubted and await asyncio.to_thread(self._resembles_worker, episode.query)
-        if insists:
-            first = await self._write(opening, needs_grammar(MAX_NEEDS), draw)
+        first = await self._write(opening, needs_grammar(MAX_NEEDS, REFUSAL) if self.constrained else None, draw)
         if is_refusal(first.text):
             return _finish(Turn(answer=first.text, text=first.text), [first], shown)
         needs = parse_needs(first.text)
@@ -163,15 +140,10 @@ class ReaderPolicy(Orchestrator):
         needs, named = await self._name_operations(opening, needs, draw)
         written = format_needs(needs) if named else first.text
         ranked = await asyncio.to_thread(self._rank, needs)
-        unsure = next((need for need, likely in zip(needs, ranked, strict=True) if not _has_sure(likely)), None)
-        if insists and unsure is not None:  # the model has refused, and no worker is much like what it names now
-            return _finish(Turn(answer=refuse(unsure.text), text=written), [first, *named], shown)
-        turn, completions = await self._fill(episode.query, opening, written, needs, ranked, draw)
-        if "repeated_outputs" in self.repairs:
-            turn = put_in_figure(episode.query, turn)
+        turn, completions = await self._fill(opening, written, needs, ranked, draw)
         text = "\n\n".join(filter(None, (written, turn.text)))
-        marks = [name for name, acted in (("doubted_refusals", insists), ("named_operations", bool(named))) if acted]
-        return _finish(_mark(replace(turn, text=text), marks), [first, *named, *completions], shown)
+        marked = _mark(replace(turn, text=text), ["named_operations"] if named else [])
+        return _finish(marked, [first, *named, *completions], shown)
 
     async def _name_operations(
         self, opening: list[Message], needs: list[Need], draw: Draw | None
@@ -193,35 +165,21 @@ class ReaderPolicy(Orchestrator):
         worker = self._pool.workers[likely[0].worker]
         return find_operation_parameter(worker) is not None or find_operation(worker) is not None
 
-    async def _draw_other_plan(self, episode: Episode, given_up: Turn, doubts: Collection[str]) -> Turn:
-        """What most of some other plans agree on, with the plan or the refusal that is in doubt among them. One that
-        is incomplete has no vote where another one is whole. Where all of them fail, a query that is like no worker is
-        refused. `doubts`: the repairs that have the plans drawn."""
+    async def _draw_other_plan(self, episode: Episode, given_up: Turn) -> Turn:
+        """What most of some other plans agree on. One that may have effects or cost money was not tried, and is not
+        begun a second time. Where all of them fail, a query that is like no worker is refused."""
         draws = make_draws(self.draw, 1 + self._other_plans, episode)[1:]  # the first is greedy, as what has failed
-        is_short = bool(list_missing(episode, given_up, self._card_words) & self.repairs)
-        first = episode.rounds[0].steps if _goes_on(episode) else given_up.steps
-        least = 1 + len(first) if is_short else 1
-        turns = await asyncio.gather(*(self._plan(episode, draw, least) for draw in draws))
+        turns = await asyncio.gather(*(self._plan(episode, draw) for draw in draws))
         plans = [take_over_mended(renumber_turn(turn, episode.next_step_id), episode) for turn in turns]
-        voters = plans if given_up.failed else [given_up, *plans]
-        tried = await try_turns(voters, episode, CachingPool(self._pool), may_be_tried)
-        safe = [self._weigh(item, episode, is_short, item.turn is given_up) for item in tried]
+        tried = await try_turns(plans, episode, CachingPool(self._pool), may_be_tried)
+        safe = [item if item.ran else replace(item, key=None) for item in tried]
         chosen = choose_turn(safe)
         if any(item.key is not None for item in safe):
-            return _mark(replace(chosen, out_of_depth=given_up.out_of_depth), [*given_up.repairs, *doubts])
+            return _mark(replace(chosen, out_of_depth=given_up.out_of_depth), [*given_up.repairs, "other_plans"])
         rejected = next((run.step for run in episode.steps.values() if is_rejected(run)), None)
         if rejected is not None and not await asyncio.to_thread(self._resembles_worker, episode.query):
             given_up = Turn(answer=refuse(rejected.need))
-        return _mark(replace(given_up, usage=chosen.usage), doubts)
-
-    def _weigh(self, item: TriedTurn, episode: Episode, is_short: bool, is_in_doubt: bool) -> TriedTurn:
-        """A tried plan as it counts in the vote. One that may have effects or cost money was not tried, and is not
-        begun a second time. Where the plan in doubt is too short the pool can answer: a refusal does not count. Where
-        mending a call has made it so, what is left of it does not show that."""
-        if not item.ran or (is_short and item.key == REFUSAL):
-            return replace(item, key=None)
-        incomplete = bool(list_doubts(item.turn, episode.query, self._card_words) & self.repairs)
-        return replace(item, incomplete=incomplete or (is_short and is_in_doubt and _goes_on(episode)))
+        return _mark(replace(given_up, usage=chosen.usage), ["other_plans"])
 
     async def _put_in_left_out(self, episode: Episode, turn: Turn) -> Turn:
         """The first plan, with a worker more where the query names one that it leaves out, and the plan works with
@@ -248,9 +206,7 @@ class ReaderPolicy(Orchestrator):
         async def fill(bound: list[BoundNeed]) -> Turn:
             needs = [item.need for item in bound]
             written = format_needs(needs)
-            turn, completions = await self._fill(
-                episode.query, opening, written, needs, [[item] for item in bound], self.draw
-            )
+            turn, completions = await self._fill(opening, written, needs, [[item] for item in bound], self.draw)
             finished = _finish(replace(turn, text=f"{written}\n\n{turn.text}"), completions, shown)
             return renumber_turn(connect_steps(finished, episode.query), episode.next_step_id)
 
@@ -275,7 +231,7 @@ class ReaderPolicy(Orchestrator):
         shown = await choose_shown(episode, self._pool)
         opening = await asyncio.to_thread(self._open, episode, shown)
         needs, ranked = [item.need for item in revision.needs], [list(item.ranked) for item in revision.needs]
-        turn, completions = await self._fill(episode.query, opening, format_needs(needs), needs, ranked, draw)
+        turn, completions = await self._fill(opening, format_needs(needs), needs, ranked, draw)
         if turn.error is None and not is_refusal(turn.answer):
             turn = revision.renumber(turn, episode.next_step_id)
         return _finish(turn, completions, shown)
@@ -285,7 +241,6 @@ class ReaderPolicy(Orchestrator):
 
     async def _fill(
         self,
-        query: str,
         opening: list[Message],
         written: str,
         needs: list[Need],
@@ -293,10 +248,9 @@ class ReaderPolicy(Orchestrator):
         draw: Draw | None,
     ) -> tuple[Turn, list[Completion]]:
         """The arguments for the likeliest workers of the needs that fit, as a turn whose steps count from 1, or the
-        refusal of a need without one. A worker does not fit where the model refuses its card or can only copy its
-        example; it is taken out of `ranked`."""
+        refusal of a need without one. A worker does not fit where the model refuses its card; it is taken out of
+        `ranked`."""
         completions: list[Completion] = []
-        marks: list[str] = []
         while all(ranked):
             bound = [candidates[0] for candidates in ranked]
             # A need that is much like its worker, or the line that lists it, is not taken back.
@@ -308,19 +262,12 @@ class ReaderPolicy(Orchestrator):
             completions.append(await self._write(continue_conversation(opening, written, chosen), grammar, draw))
             turn = parse_fill(completions[-1].text, bound, 1)
             place = _find_need(read_refused_need(turn.answer), needs)
-            if place is None and "copied_examples" in self.repairs:
-                place = find_copied_example(turn.steps, self._pool.workers, query)
-                marks += ["copied_examples"] if place is not None else []
             if place is None:
-                return _mark(turn, marks), completions
+                return turn, completions
             del ranked[place][0]  # this worker does not fit: the model is shown the next one
         unserved = needs[ranked.index([])]
         text = completions[-1].text if completions else ""
-        return _mark(Turn(answer=refuse(unserved.text), text=text), marks), completions
-
-    @cached_property
-    def _card_words(self) -> frozenset[str]:
-        return list_card_words(self._pool.workers.values())
+        return Turn(answer=refuse(unserved.text), text=text), completions
 
     def _resembles_worker(self, query: str) -> bool:
         """Whether a query is so much like a worker that a refusal of it is more likely to be wrong than right."""
@@ -346,11 +293,6 @@ class ReaderPolicy(Orchestrator):
 def _goes_on(episode: Episode) -> bool:
     """Whether the episode has had a turn."""
     return any(done.turn is not None for done in episode.rounds)
-
-
-def _has_sure(likely: list[BoundNeed]) -> bool:
-    """Whether a worker is so much like a need that it serves it."""
-    return bool(likely) and likely[0].likeness >= SURE_LIKENESS
 
 
 def _mark(turn: Turn, names: Collection[str]) -> Turn:

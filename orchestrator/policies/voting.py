@@ -48,15 +48,13 @@ class PlanSampler(Orchestrator, Protocol):
 @dataclass(frozen=True, slots=True)
 class TriedTurn:
     """A sampled turn with what came of it: `key` is equal for turns that agree, None for one that is dropped;
-    `answer` is how the record names it. An `incomplete` one has no vote where another plan is
-    complete; refusals are neither."""
+    `answer` is how the record names it."""
 
     turn: Turn
     key: str | None
     answer: str = ""
     usage: Usage = NO_USAGE
     ran: bool = False
-    incomplete: bool = False
 
 
 class VotingPolicy(Orchestrator):
@@ -123,10 +121,7 @@ def make_draws(base: Draw | None, samples: int, episode: Episode) -> list[Draw]:
 def choose_turn(tried: Sequence[TriedTurn]) -> Turn:
     """The turn that most agree with, with the record of the vote and the cost of all. Of equally many the one that was
     drawn first."""
-    usable = [item for item in tried if item.key is not None]
-    complete = [item for item in usable if not item.incomplete]
-    voters = complete if any(item.key != REFUSAL for item in complete) else usable
-    votes = _group_by_answer(voters)
+    votes = _group_by_answer([item for item in tried if item.key is not None])
     winners = max(votes.values(), key=len) if votes else []
     chosen = winners[0] if winners else next((item for item in tried if item.turn.error is None), tried[0])
     usage = sum((item.turn.usage + item.usage for item in tried), NO_USAGE)
@@ -136,10 +131,8 @@ def choose_turn(tried: Sequence[TriedTurn]) -> Turn:
         unreadable=unreadable,
         failed=sum(item.key is None for item in tried) - unreadable,
         untried=sum(item.key is not None and not item.ran for item in tried),
-        incomplete=len(usable) - len(voters),
         votes=len(winners),
         answers=_count_answers(votes),
-        unvoted=_count_answers(_group_by_answer([item for item in usable if item not in voters])),
         chosen_answer=chosen.answer if chosen.ran else "",
         chosen_usage=chosen.turn.usage,
     )

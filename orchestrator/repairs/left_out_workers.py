@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 
-from orchestrator.plan import Step, Turn
+from orchestrator.plan import Step, Turn, references
 from orchestrator.reader.bind_needs import LISTED
 from orchestrator.reader.cards import describe_whole, format_listed
 from orchestrator.reader.fill import BoundNeed
@@ -72,6 +72,19 @@ def _connect(step: Step, query: str) -> Step:
         return step
     invented = [name for name, value in step.arguments.items() if not _stands_in(as_text(value), query)]
     return replace(step, arguments={**step.arguments, invented[-1]: f"${step.access[-1]}"}) if invented else step
+
+
+def has_idle_step(turn: Turn) -> bool:
+    """Whether a step makes the call of another one, or gives an output that neither the answer nor another step has."""
+    calls = {_identify_call(step) for step in turn.steps}
+    used = references(turn.answer).union(*(step.references or step.access for step in turn.steps))
+    return len(calls) < len(turn.steps) or not {step.id for step in turn.steps} <= used
+
+
+def _identify_call(step: Step) -> tuple[object, ...]:
+    """Equal for equal calls. A worker that reads texts gets what it may see, and no arguments but the instruction."""
+    arguments = sorted((name, as_text(value)) for name, value in step.arguments.items())
+    return step.worker, tuple(arguments), frozenset(step.access)
 
 
 def _stands_in(text: str, query: str) -> bool:

@@ -26,7 +26,7 @@ from orchestrator.out_of_depth.gauge import describe_depth, is_beyond
 from orchestrator.plan import AnswerConfidence, OutOfDepth, ShownWorkers, Turn, Vote
 from orchestrator.policies.labels import label_orchestrator
 from orchestrator.reader.refusal import is_refusal
-from orchestrator.repairs.table import REPAIRS
+from orchestrator.repairs.table import label_repair
 from orchestrator.traces.episode_totals import compute_totals
 from orchestrator.traces.step_counts import find_tries
 from pool_registry.actions import NO_USAGE, Observation, as_text
@@ -393,7 +393,7 @@ def build_turn_detail(episode: Episode, number: int) -> TurnDetail | None:
         recalled=turn.recalled if turn else None,
         vote=_describe_vote(turn.vote) if turn and turn.vote else None,
         confidence=_show_confidence(number, turn.confidence) if turn and turn.confidence else None,
-        repairs=[REPAIRS[name].label for name in turn.repairs if name in REPAIRS] if turn else [],
+        repairs=[label_repair(name) for name in turn.repairs] if turn else [],
         latency_s=(played.turn_ended_at - played.started_at) if played.turn_ended_at is not None else None,
         context=estimate_turn_context(turn, episode.query) if turn else None,
     )

@@ -6,10 +6,14 @@ import json
 
 import pytest
 
-from orchestrator.plan import Step
-from orchestrator.repairs.unused_figures import list_unused_figures
 from podium_lessons.everyday.everyday_data import load_problems
-from podium_lessons.scripts.build_word_problems import is_usable, join_steps, read_gsm8k, read_svamp
+from podium_lessons.scripts.build_word_problems import (
+    is_usable,
+    join_steps,
+    list_unused_figures,
+    read_gsm8k,
+    read_svamp,
+)
 from pool_registry.workers.calculator import evaluate
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import normalize_query
@@ -44,6 +48,21 @@ def test_a_problem_is_kept_when_its_expression_says_all_and_is_right(text, expre
     assert is_usable(text, expression, answer) == is_kept
 
 
+@pytest.mark.parametrize(
+    ("text", "expression", "unused"),
+    [
+        ("perimeter of a 12 by 7 rectangle", "2 * pi * 12", [7]),
+        ("perimeter of a 12 by 7 rectangle", "2 * (12 + 7)", []),
+        ("the TV was 799, now there is 15 % off", "799 * 0.85", []),
+        ("1,250 less 8 %", "1250 - 0.08 * 1250", []),
+        ("two tips, 18% on 64.50", "64.5 * 100 / 100", [18]),
+        ("2 weeks at 30 a day", "14 * 30", []),
+    ],
+)
+def test_a_figure_may_be_written_in_other_units_and_as_a_share(text, expression, unused):
+    assert list_unused_figures(text, expression) == unused
+
+
 def test_both_collections_are_read(tmp_path):
     svamp = tmp_path / "SVAMP.json"
     row = {"Body": "Dan had $ 4. If he has $ 3 left", "Question": "How much is gone?", "Equation": "( 4.0 - 3.0 )"}
@@ -59,7 +78,7 @@ def test_every_expression_has_a_value_and_holds_the_figures_of_its_text():
     assert len({problem.text for problem in problems}) == len(problems) > 2000
     for problem in problems:
         assert isinstance(evaluate(problem.expression), int | float)
-        assert not list_unused_figures(problem.text, [Step(1, "sums", {"expression": problem.expression})])
+        assert not list_unused_figures(problem.text, problem.expression)
 
 
 def simplify(text: str) -> str:

@@ -228,10 +228,16 @@ def test_repairs_of_readers_are_on_unless_a_recipe_or_the_command_line_says_so()
     assert EvaluateSettings(repairs=("other_words", "other_plans")).without == tuple(
         name for name in REPAIRS if name not in ("other_words", "other_plans")
     )
-    changed = Recipe(evaluate=shipped).without_repairs(["joined_names"])
-    assert changed.evaluate is not None and changed.evaluate.without == ("joined_names",)
+    changed = Recipe(evaluate=shipped).without_repairs(["other_words"])
+    assert changed.evaluate is not None and changed.evaluate.without == ("other_words",)
     with pytest.raises(InvalidRecipe, match="evaluates nothing"):
         Recipe(sft=SftSettings()).without_repairs(["all"])
+
+
+def test_a_stored_recipe_may_name_repairs_that_are_no_more():
+    assert EvaluateSettings(repairs=("joined_names", *REPAIRS)).without == ()
+    assert EvaluateSettings(repairs=("joined_names",)).without == tuple(REPAIRS)
+    assert Recipe(evaluate=EvaluateSettings()).without_repairs(["joined_names"]).evaluate.without == ()
 
 
 def test_an_evaluation_leaves_repairs_out_of_readers_alone(tmp_path):

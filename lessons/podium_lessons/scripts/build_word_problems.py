@@ -20,8 +20,6 @@ from pathlib import Path
 
 import yaml
 
-from orchestrator.plan import Step
-from orchestrator.repairs.unused_figures import list_unused_figures
 from podium_lessons.lesson_data import FOLDER
 from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.workers.calculator import evaluate
@@ -30,6 +28,16 @@ MAX_WORDS = 45
 MAX_FIGURES = 5
 STEP = re.compile(r"<<([^=<>]+)=([^<>]+)>>")
 FIGURE = re.compile(r"\d+(?:\.\d+)?|\.\d+")
+READ_FIGURE = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
+READ_ALONE = re.compile(rf"(?<!\w){READ_FIGURE.pattern}")  # not that of Q3 or H2O
+UNITS = (
+    1,
+    7,
+    12,
+    24,
+    60,
+    1000,
+)  # an expression may have a figure in smaller ones: days for weeks, metres for kilometres
 # Figures that a text says in other words: "half", "a dozen", "weekly", "an hour".
 UNWRITTEN = frozenset({"1", "2", "3", "4", "5", "7", "10", "12", "24", "30", "52", "60", "100", "365", "1000"})
 HEADER = """\
@@ -167,7 +175,24 @@ def is_usable(text: str, expression: str, answer: float) -> bool:
         value = float(evaluate(expression))
     except (BadCall, WorkerFault):
         return False
-    return abs(value - answer) < 1e-6 and not list_unused_figures(text, [Step(1, "x", {"expression": expression})])
+    return abs(value - answer) < 1e-6 and not list_unused_figures(text, expression)
+
+
+def list_unused_figures(text: str, expression: str) -> list[float]:
+    """The figures of a text that do not stand in an expression, also not in other units, as a factor of a percentage
+    or as an hour of the afternoon. 0 and 1 are often only words."""
+    held = set(read_figures(READ_FIGURE, expression))
+    return [figure for figure in read_figures(READ_ALONE, text) if figure > 1 and not held & list_forms(figure)]
+
+
+def read_figures(pattern: re.Pattern[str], text: str) -> list[float]:
+    return [float(match.replace(",", "")) for match in pattern.findall(text)]
+
+
+def list_forms(figure: float) -> set[float]:
+    share = figure / 100
+    forms = (*(figure * unit for unit in UNITS), figure + 12, share, 1 + share, 1 - share)
+    return {round(form, 9) for form in forms}
 
 
 if __name__ == "__main__":

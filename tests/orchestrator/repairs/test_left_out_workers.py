@@ -9,10 +9,10 @@ import pytest
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.plan import Step
+from orchestrator.plan import Step, Turn
 from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.reader.needs import parse_needs
-from orchestrator.repairs.left_out_workers import list_left_out
+from orchestrator.repairs.left_out_workers import has_idle_step, list_left_out
 from pool_registry.actions import Usage
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.imports.functions import list_functions
@@ -173,3 +173,31 @@ def test_of_a_hundred_right_plans_at_most_five_seem_to_leave_out_a_worker(source
         for task in tasks
     ]
     assert len(tasks) >= 100 and sum(map(bool, seen)) <= len(tasks) / 20
+
+
+PRICE = Step(1, "price", {"film": "Low Tide"})
+SEARCH = Step(1, "search", {"query": "Egypt, railways"})
+
+
+@pytest.mark.parametrize(
+    ("steps", "answer", "is_idle"),
+    [
+        ((PRICE,), "$1", False),
+        ((PRICE, Step(2, "price", {"film": "Comet Season"}), Step(3, "minus", {"a": "$1", "b": "$2"})), "$3", False),
+        ((PRICE, Step(2, "price", {"film": "Low Tide"}), Step(3, "minus", {"a": "$1", "b": "$2"})), "$3", True),
+        ((PRICE, Step(2, "times", {"a": "$1", "b": 2}, (1,))), "$1", True),
+        ((PRICE, Step(2, "screen", {"film": "Low Tide"})), "$2", True),
+        ((PRICE, Step(2, "screen", {"film": "Low Tide"})), "$1 and $2", False),
+        ((SEARCH, Step(2, "reader", {"instruction": "the number"}, (1,))), "$2", False),
+        ((PRICE, Step(2, "times", {"a": "$1", "b": "$1"}, (1,))), "$2", False),
+    ],
+)
+def test_a_step_is_idle_that_repeats_a_call_or_is_used_by_none(steps, answer, is_idle):
+    assert has_idle_step(Turn(steps, answer)) is is_idle
+
+
+def test_two_workers_may_read_different_texts_with_one_instruction():
+    instruction = {"instruction": "the number in the passage"}
+    steps = (SEARCH, Step(2, "search", {"query": "Sudan"}), Step(3, "reader", instruction, (1,)))
+    assert not has_idle_step(Turn((*steps, Step(4, "reader", instruction, (2,))), "$3 and $4"))
+    assert has_idle_step(Turn((*steps, Step(4, "reader", instruction, (1,))), "$2, $3 and $4"))

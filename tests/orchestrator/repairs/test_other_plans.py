@@ -77,25 +77,6 @@ def test_what_most_of_the_drawn_plans_agree_on_is_the_answer():
     assert episode.rounds[-1].turn.usage.tokens_in >= 2 * OTHER_PLANS * USAGE.tokens_in, "all of them are paid for"
 
 
-def test_a_refusal_of_what_is_much_like_a_worker_is_one_vote():
-    model = Model(f"= {refuse('convert units of measure')}", *[fill(TO_KM)] * 2, *[fill(TO_NOTHING)] * 2)
-    episode = run(model)
-    assert episode.answer == pytest.approx(8.04672) and list(episode.steps) == [1]
-    (vote,) = list_votes(episode)
-    assert (vote.sampled, vote.votes, vote.failed) == (1 + OTHER_PLANS, 2, 2)
-
-
-def test_a_refusal_stands_where_no_two_others_agree():
-    other = [TO_KM.replace("5", number) for number in "1234"]
-    assert is_refusal(run(Model(f"= {refuse('convert units of measure')}", *map(fill, other))).answer)
-
-
-def test_a_refusal_of_what_is_like_no_worker_draws_no_others(monkeypatch):
-    monkeypatch.setattr(ReaderPolicy, "_resembles_worker", lambda *_: False)
-    model = Model(f"= {refuse('convert units of measure')}")
-    assert is_refusal(run(model).answer) and not model.seeds
-
-
 def test_refusals_of_different_needs_agree():
     refusals = (refuse("convert units of measure"), refuse("the length of a mile"))
     model = Model(fill(TO_NOTHING), fill(TO_KM), *(f"= {text}" for text in refusals), fill(TO_NOTHING))
@@ -105,40 +86,6 @@ def test_refusals_of_different_needs_agree():
 def test_a_plan_that_works_draws_no_others():
     model = Model(fill(TO_KM))
     assert run(model).answer == pytest.approx(8.04672) and not model.seeds
-
-
-def test_a_plan_that_leaves_out_a_figure_of_the_query_has_no_vote_where_another_one_holds_all():
-    other = TO_KM.replace("5", "6")
-    model = Model(fill(other), fill(other), fill(other), fill(TO_KM), fill(TO_NOTHING))
-    episode = run(model)
-    assert episode.answer == pytest.approx(8.04672) and list(episode.steps) == [1]
-    (vote,) = list_votes(episode)
-    assert (vote.sampled, vote.votes, vote.failed, vote.incomplete) == (1 + OTHER_PLANS, 1, 1, 3)
-    assert sum(vote.unvoted.values()) == 3, "what they came to is still there to be looked at"
-
-
-def test_where_every_plan_leaves_out_a_figure_most_of_them_decide():
-    six, seven = (TO_KM.replace("5", number) for number in "67")
-    model = Model(fill(six), fill(seven), fill(seven), f"= {refuse('convert units of measure')}", fill(TO_NOTHING))
-    episode = run(model)
-    assert episode.answer == pytest.approx(11.265408)
-    assert list_votes(episode)[0].incomplete == 0
-
-
-def test_a_plan_with_an_idle_step_has_no_vote_where_another_one_has_none():
-    twice, both = (f"1. {TO_KM}\n2. {second}\n= $1 and $2" for second in (TO_KM, TO_KM.replace('"mile"', '"yard"')))
-    model = Model(twice, twice, both, twice, f"1. {TO_KM}\n2. {TO_NOTHING}\n= $1", needs=f"{CONVERT}\n2{CONVERT[1:]}")
-    episode = run(model)
-    (vote,) = list_votes(episode)
-    assert episode.answer == "8.04672 and 0.004572" and (vote.votes, vote.incomplete, vote.failed) == (1, 4, 0)
-
-
-def test_a_plan_that_may_have_effects_is_not_doubted():
-    pool = starter_pool()
-    workers = [spec.model_copy(update={"effects": "some"}) if spec.name == "units" else spec for spec in pool.workers]
-    model = Model(fill(TO_KM.replace("5", "6")))
-    episode = run(model, pool.model_copy(update={"workers": tuple(workers)}))
-    assert episode.answer == pytest.approx(9.656064) and not model.seeds
 
 
 def test_where_every_drawn_plan_fails_the_run_ends_with_what_the_worker_said():

@@ -12,9 +12,8 @@ from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.reader import bind_needs
 from orchestrator.reader.fill import BoundNeed
-from orchestrator.reader.refusal import REFUSAL, is_refusal, refuse
+from orchestrator.reader.refusal import refuse
 from orchestrator.repairs import repeat_steps
-from orchestrator.retrieval import sentence_vectors
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.language_models.completion import Completion, Message
 from pool_registry.starter import starter_pool
@@ -128,16 +127,6 @@ def test_a_need_that_is_much_like_a_worker_fails_with_what_the_worker_said(rank)
     assert "Zzyzx" in episode.ended.reason or "route" in episode.ended.reason
 
 
-def test_a_call_that_copies_the_example_of_a_card_is_not_made(rank):
-    rank({"state of a train": {"great_circle": 0.38}})
-    copied = '1. {"route": "LIS to GRU"}\n= $1'
-    episode, _ = run("is my train on time", "1. state of a train", copied)
-    assert episode.answer == refuse("state of a train") and not episode.steps
-    rank({DISTANCE: {"great_circle": 0.9}})
-    episode, _ = run("How far is Lisbon from Guarulhos?", f"1. {DISTANCE}", copied)
-    assert list_calls(episode) == [(1, "great_circle", True)], "the example is about what was asked"
-
-
 def test_a_need_that_another_step_was_served_with_is_not_refused(rank):
     rank({"way there": {"great_circle": 0.38}})
     needs, fill = "1. way there\n2. way there", f'1. {LHR_JFK}\n2. {{"route": "Zzyzx to Nowhere"}}\n= $2'
@@ -150,15 +139,3 @@ def test_a_need_whose_call_was_given_the_output_of_a_wrong_step_is_not_refused(r
     fill = '1. {"expression": "1 + 1"}\n2. {"route": "$1"}\n= $2'
     episode, _ = run("How far is 1 + 1?", "1. sum\n2. way there (1)", fill)
     assert episode.answer is None and episode.ended.outcome == "orchestrator_failed"
-
-
-@pytest.mark.medium
-@pytest.mark.parametrize(
-    ("query", "answered"), [(f"What is the {DISTANCE}?", True), ("Who painted the ceiling?", False)]
-)
-def test_a_refusal_of_a_query_that_is_much_like_a_worker_is_drawn_again(query, answered):
-    if sentence_vectors.find_weights() is None:
-        pytest.skip("needs the sentence model")
-    episode, script = run(query, REFUSAL, f"1. {DISTANCE}", f"1. {LHR_JFK}\n= $1")
-    assert (len(script.shown), len(episode.steps)) == ((3, 1) if answered else (1, 0))
-    assert is_refusal(str(episode.answer)) != answered

@@ -14,14 +14,12 @@ from orchestrator.orchestrator_name import TurnOptions, add_options, split_optio
 from orchestrator.policies.labels import label_orchestrator
 from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.policies.registry import make_orchestrator, set_options
-from orchestrator.reader.refusal import refuse
-from orchestrator.repairs.table import ALL, EVERY_REPAIR, REPAIRS, in_table_order, leave_out
+from orchestrator.repairs.table import ALL, EVERY_REPAIR, REMOVED, REPAIRS, in_table_order, label_repair, leave_out
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.imports.functions import list_functions
 from pool_registry.language_models.completion import Completion
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
-from tests.orchestrator.support.grammar_walk import accepts
 
 CLUB = '''
 FEES = {"Hannah": 51.5, "Oscar": 32.5}
@@ -31,60 +29,25 @@ def monthly_fee(member: str) -> float:
     if member not in FEES:
         raise ValueError(f"nobody is called {member!r}")
     return FEES[member]
-
-def times(a: float, b: float) -> float:
-    """The product of two numbers."""
-    return a * b
-
-def plus(a: float, b: float) -> float:
-    """The sum of two numbers."""
-    return a + b
 '''
-FEE, PRODUCT, SUM = "What a member of the club pays each month", "The product of two numbers", "The sum of two numbers"
-HANNAH = '1. {"member": "Hannah"}'
-BOTH = f'{HANNAH}\n2. {{"member": "Oscar"}}\n3. {{"a": "$1", "b": "$2"}}\n= $3'
+NEED = "1. What a member of the club pays each month"
 
 
 @dataclass
 class Model:
-    """Writes the first needs and arguments, and the longer ones where its grammar wants more steps than those have."""
+    """Plans one step, for this member at first and for another one in plans that are drawn."""
 
-    needs: str
-    arguments: str
-    longer_needs: str = f"1. {FEE}\n2. {FEE}\n3. {SUM} (1, 2)"
-    longer_arguments: str = BOTH
+    member: str
+    drawn: str = "nobody"
 
-    async def write(self, messages, grammar, _draw) -> Completion:
-        if len(messages) == 2:
-            return Completion(self.needs if grammar is None or accepts(grammar, self.needs) else self.longer_needs)
-        return Completion(self.longer_arguments if self.longer_needs in messages[2].content else self.arguments)
+    async def write(self, messages, _grammar, draw) -> Completion:
+        member = self.drawn if draw is not None and draw.temperature else self.member
+        return Completion(NEED if len(messages) == 2 else f'1. {{"member": "{member}"}}\n= $1')
 
 
 SCENES = {
-    "joined_names": (
-        "What do Hannah and Oscar pay together?",
-        Model(f"1. {FEE}", f"{HANNAH}\n= $1"),
-        84,
-        51.5,
-    ),
-    "other_words": (
-        "What does our Hannah pay?",
-        Model(f"1. {FEE}", '1. {"member": "our Hannah"}\n= $1'),
-        51.5,
-        None,
-    ),
-    "repeated_outputs": (
-        "What does Hannah pay for 4 months?",
-        Model(f"1. {FEE}\n2. {PRODUCT} (1)", HANNAH + '\n2. {"a": "$1", "b": "$1"}\n= $2'),
-        206,
-        51.5 * 51.5,
-    ),
-    "doubted_refusals": (
-        "What a member of the club pays each month: Hannah and Oscar",
-        Model(refuse(), ""),
-        84,
-        refuse(),
-    ),
+    "other_words": ("What does our Hannah pay?", Model("our Hannah"), 51.5),
+    "other_plans": ("What does the first of them pay?", Model("the first", drawn="Oscar"), 32.5),
 }
 
 
@@ -109,13 +72,13 @@ def list_marks(episode: Episode) -> set[str]:
 @pytest.mark.medium
 @pytest.mark.parametrize("name", SCENES)
 def test_a_repair_marks_the_turn_that_it_changed_and_can_be_switched_off(ask, name):
-    query, model, mended, unmended = SCENES[name]
+    query, model, mended = SCENES[name]
     shipped = ask(query, model, EVERY_REPAIR)
     assert shipped.answer == mended and name in list_marks(shipped)
     without = ask(query, model, leave_out([name]))
-    assert name not in list_marks(without) and without.answer != mended
+    assert name not in list_marks(without) and without.answer is None
     alone = ask(query, model, leave_out([ALL]))
-    assert list_marks(alone) == set() and alone.answer == unmended and len(alone.rounds) <= 2
+    assert list_marks(alone) == set() and alone.answer is None and len(alone.rounds) <= 2
 
 
 def test_every_row_says_what_it_does_in_a_sentence():
@@ -124,15 +87,25 @@ def test_every_row_says_what_it_does_in_a_sentence():
 
 
 def test_an_orchestrators_name_carries_what_is_off():
-    name = add_options("smollm2-reader+samples=4", TurnOptions(without=("joined_names", "other_words")))
-    assert name == "smollm2-reader+samples=4+without=joined_names,other_words"
-    assert split_options(name) == ("smollm2-reader", TurnOptions(4, without=("joined_names", "other_words")))
+    name = add_options("smollm2-reader+samples=4", TurnOptions(without=("other_plans", "other_words")))
+    assert name == "smollm2-reader+samples=4+without=other_plans,other_words"
+    assert split_options(name) == ("smollm2-reader", TurnOptions(4, without=("other_plans", "other_words")))
     assert label_orchestrator("smollm2-reader+without=all") == "SmolLM2 reader, the model alone"
-    assert label_orchestrator("smollm2-reader+without=idle_steps") == "SmolLM2 reader, without idle steps"
+    assert label_orchestrator("smollm2-reader+without=other_words") == "SmolLM2 reader, without other words"
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_repair_that_is_no_more_is_off_wherever_it_is_still_named(name):
+    assert leave_out([name]) == EVERY_REPAIR and leave_out([name, "other_words"]) == leave_out(["other_words"])
+    assert split_options(f"smollm2-reader+without={name}") == ("smollm2-reader", TurnOptions(without=(name,)))
+    live = open_live_pool(starter_pool())
+    reader = set_options(ReaderPolicy("reader", live, None), live, TurnOptions(without=(name,)))
+    assert reader.repairs == EVERY_REPAIR
+    assert label_repair(name) == name.replace("_", " ") and label_repair("other_plans") == REPAIRS["other_plans"].label
 
 
 def test_a_name_that_is_no_repair_is_refused_with_those_that_there_are():
-    with pytest.raises(UnknownOrchestrator, match="no repair 'spelling'; there are: doubted_refusals"):
+    with pytest.raises(UnknownOrchestrator, match="no repair 'spelling'; there are: named_operations"):
         leave_out(["spelling"])
     live = open_live_pool(starter_pool())
     with pytest.raises(UnknownOrchestrator, match="no repair 'spelling'"):

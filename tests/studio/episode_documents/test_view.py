@@ -166,6 +166,12 @@ def test_a_vote_of_an_older_trace_is_shown_without_what_it_does_not_say():
     assert (detail.vote.agreed, detail.vote.answer, detail.vote.chosen_tokens) == (3, "", None)
 
 
+def test_a_repair_that_is_no_more_is_shown_by_its_name():
+    turn = replace(EVENTS[2].turn, repairs=("joined_names", "other_words"))
+    detail = build_turn_detail(replay("e", [*EVENTS[:2], TurnTaken(1, turn, 0.5)]), 1)
+    assert detail is not None and detail.repairs == ["joined names", "other words were tried"]
+
+
 def test_the_head_says_first_that_drawn_plans_disagree_and_never_a_percentage():
     vote = Vote(5, 0, 0, 0, 1, {"269": 1}, "269", incomplete=4, unvoted={"1": 1, "2": 1, "3": 1, "4": 1})
     taken = TurnTaken(1, Turn(STEPS, "$3", vote=vote, out_of_depth=OutOfDepth(0.0, 0.9, 0.0, 0.6)), 0.5)

@@ -4,7 +4,7 @@ It plans as in use: the same prompts, grammars and bindings. An episode is one s
 cards, arguments; needs and arguments are learnt, cards are context. A model that refuses a card is shown another one in
 its place and not behind it, so that its first arguments are no part of the conversation that goes on: only the last
 cards and arguments are kept, and no token is learnt with another context than it was sampled with. So it is with needs
-that are written anew: which operation a sum is, or what a refused query needs. Where a step fails, code tries another
+that are written anew: which operation a sum is. Where a step fails, code tries another
 worker: that adds no tokens. Other plans are not drawn, and no worker is put in: what is learnt is the model's own plan.
 """
 
@@ -21,9 +21,7 @@ from trainer.learner.token_transcript import ChatTokens
 from trainer.methods.grpo.token_writer import TokenWriter
 
 # The others would have the model write what is no part of its one sequence of tokens.
-REPAIRS_IN_TRAINING = frozenset(
-    {"doubted_refusals", "named_operations", "copied_examples", "repeated_outputs", "substitutes"}
-)
+REPAIRS_IN_TRAINING = frozenset({"named_operations", "substitutes"})
 
 
 class LearningReader(Orchestrator):
