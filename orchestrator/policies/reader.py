@@ -22,12 +22,13 @@ from orchestrator.grammars.reader_grammars import choice_grammar, fill_grammar, 
 from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import ShownWorkers, Turn, renumber_turn
 from orchestrator.policies.voting import choose_turn, make_draws, try_turns
-from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, measure_likeness
+from orchestrator.reader.bind_needs import list_candidates, measure_likeness
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.fill import BoundNeed, parse_fill
 from orchestrator.reader.needs import MAX_NEEDS, Need, format_needs, parse_needs
 from orchestrator.reader.order_candidates import order_candidates
 from orchestrator.reader.refusal import REFUSAL, is_refusal, read_refused_need, refuse
+from orchestrator.reader.thresholds import THRESHOLDS
 from orchestrator.repairs.left_out_workers import connect_steps, has_idle_step, list_left_out, put_in
 from orchestrator.repairs.mend_calls import may_be_tried
 from orchestrator.repairs.name_operations import (
@@ -43,7 +44,6 @@ from orchestrator.repairs.repeat_steps import (
     is_rejected,
     plan_revision,
     substitute_workers,
-    take_over_mended,
     try_other_words,
 )
 from orchestrator.repairs.table import EVERY_REPAIR, in_table_order
@@ -170,7 +170,7 @@ class ReaderPolicy(Orchestrator):
         begun a second time. Where all of them fail, a query that is like no worker is refused."""
         draws = make_draws(self.draw, 1 + self._other_plans, episode)[1:]  # the first is greedy, as what has failed
         turns = await asyncio.gather(*(self._plan(episode, draw) for draw in draws))
-        plans = [take_over_mended(renumber_turn(turn, episode.next_step_id), episode) for turn in turns]
+        plans = [renumber_turn(turn, episode.next_step_id) for turn in turns]
         tried = await try_turns(plans, episode, CachingPool(self._pool), may_be_tried)
         safe = [item if item.ran else replace(item, key=None) for item in tried]
         chosen = choose_turn(safe)
@@ -254,7 +254,7 @@ class ReaderPolicy(Orchestrator):
         while all(ranked):
             bound = [candidates[0] for candidates in ranked]
             # A need that is much like its worker, or the line that lists it, is not taken back.
-            unsure = [item.need for item in bound if item.likeness < SURE_LIKENESS]
+            unsure = [item.need for item in bound if item.likeness < THRESHOLDS.is_sure]
             refusals = [REFUSAL, *(refuse(need.text) for need in unsure)] if unsure else []
             chosen = [self._pool.workers[item.worker] for item in bound]
             schemas = [self._hold(worker, item.need) for worker, item in zip(chosen, bound, strict=True)]
@@ -271,7 +271,7 @@ class ReaderPolicy(Orchestrator):
 
     def _resembles_worker(self, query: str) -> bool:
         """Whether a query is so much like a worker that a refusal of it is more likely to be wrong than right."""
-        return measure_likeness(query, list(self._pool.workers.values())) >= SURE_LIKENESS
+        return measure_likeness(query, list(self._pool.workers.values())) >= THRESHOLDS.is_sure
 
     def _rank(self, needs: list[Need]) -> list[list[BoundNeed]]:
         """The workers that may be shown for each need, the most likely first."""

@@ -13,17 +13,12 @@ from assets import asset
 from orchestrator.reader.cards import describe_whole, format_listed
 from orchestrator.reader.fill import BoundNeed
 from orchestrator.reader.needs import Need
+from orchestrator.reader.thresholds import THRESHOLDS
 from orchestrator.retrieval import sentence_vectors
 from orchestrator.retrieval.choose_workers import MAX_QUERY_CHARS, WorkerProfile, score_words
 from pool_registry.calls.live_pool import LiveWorker
 
 ENCODER = "need-encoder"  # the folder of the adapter in assets
-# Of the needs that a worker serves one in a hundred is less like its card, of those that none serves two thirds are
-# less like every card of the pool (tests/orchestrator/reader/test_likeness.py).
-LEAST_LIKENESS = 0.28
-# Of the needs that a worker serves one in twenty is less like its card. Of the queries that a pool can answer one in
-# twelve is less like every card, of those that it cannot two thirds are, in domains that no training has.
-SURE_LIKENESS = 0.4
 LISTED = 1.0  # the likeness of a need that repeats a worker's line
 
 
@@ -36,7 +31,7 @@ def list_candidates(need: Need, workers: Sequence[LiveWorker]) -> list[BoundNeed
     ranked = rank_workers(need, workers)
     if ranked and repeats_line(ranked[0]):
         return [bound for bound in ranked if repeats_line(bound)]
-    least = LEAST_LIKENESS if sentence_vectors.find_weights() is not None else 0.0
+    least = THRESHOLDS.serves if sentence_vectors.find_weights() is not None else 0.0
     return [bound for bound in ranked if bound.likeness >= least]
 
 

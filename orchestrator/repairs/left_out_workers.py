@@ -18,6 +18,7 @@ from orchestrator.reader.bind_needs import LISTED
 from orchestrator.reader.cards import describe_whole, format_listed
 from orchestrator.reader.fill import BoundNeed
 from orchestrator.reader.needs import Need
+from orchestrator.reader.thresholds import THRESHOLDS
 from orchestrator.repairs.mend_calls import may_be_tried
 from orchestrator.repairs.named_workers import list_named
 from orchestrator.retrieval.choose_workers import content_words
@@ -26,8 +27,6 @@ from pool_registry.calls.live_pool import LiveWorker
 
 MAX_STEPS = 2  # of a plan that is too short: longer ones leave out words that they need not repeat
 MAX_LEFT_OUT = 2  # workers that are put in
-# Of a query to a worker. With 0.4 six right everyday plans in a hundred seem to leave out a worker, with this three.
-LEAST_LIKENESS = 0.45
 
 
 def list_left_out(query: str, steps: Sequence[Step], workers: Mapping[str, LiveWorker]) -> list[LiveWorker]:
@@ -38,7 +37,7 @@ def list_left_out(query: str, steps: Sequence[Step], workers: Mapping[str, LiveW
     used = {step.worker for step in steps}
     covered = set().union(*(_list_covered(step, workers[step.worker]) for step in steps))
     others = [item for item in list_named(query, workers, covered) if item.worker.spec.name not in used]
-    likely = [item.worker for item in others if item.likeness >= LEAST_LIKENESS and may_be_tried(item.worker)]
+    likely = [item.worker for item in others if item.likeness >= THRESHOLDS.names_worker and may_be_tried(item.worker)]
     return likely[:MAX_LEFT_OUT]
 
 

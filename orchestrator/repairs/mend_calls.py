@@ -2,11 +2,8 @@
 
 A small model often chooses the right worker and hands it too much ("kilos of salmon" for salmon), another noun of the
 query, or the name of a thing one step away (paella, where its main ingredient is meant). A look-up says so at once.
-Tried are the words of the query that the call misspells, what the worker's error names and the query means, the names
-of the query in their order where there is one for each text, the rejected word with its neighbours in the query,
-parts of the rejected value, other words of the query, one of what the value has or counts several of, the value with
-its article, and what another worker returns for the value: one that the query names, or that is like the description
-of the parameter. A call that passes an output on is tried with that of the next likely worker for the step before it.
+Tried are the rejected word with its neighbours in the query, parts of the rejected value, other words of the query, and
+what another worker returns for the value: one that the query names, or that is like the description of the parameter.
 The first call that the worker accepts takes the place of the rejected one (repeat_steps.py). Nothing is tried that may
 have effects or that costs money.
 """
@@ -16,14 +13,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
-from itertools import pairwise
 
 from orchestrator.engine.episode import StepRun
 from orchestrator.plan import Step, escape
-from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, rank_workers
+from orchestrator.reader.bind_needs import rank_workers
 from orchestrator.reader.cards import describe_whole, quote_example
 from orchestrator.reader.needs import Need
+from orchestrator.reader.thresholds import THRESHOLDS
 from orchestrator.repairs.named_workers import has_content, list_named
 from orchestrator.retrieval.choose_workers import content_words
 from pool_registry.actions import JsonValue
@@ -32,33 +28,14 @@ from pool_registry.calls.live_pool import LivePool, LiveWorker
 MAX_VALUES = 3  # other values that are tried for a parameter
 NAME_WORDS = 2  # an example of more words is no name
 PROGRAMS = {"code", "query", "sql"}  # arguments that are no names, whatever their example is
-MISSPELLED = 0.6  # the least likeness (Ratcliff and Obershelp's) of a word and what is written in its place
-SAME_NAME = 0.8  # the least likeness of a name and how the query writes it
-MAX_COMPARED_WORDS = 60  # of a query, with the names in an error:
-MAX_ERROR_CHARS = 2000  # every word is compared with every name, and both may be as long as a page
 SUBJECT_WORDS = 3  # a value of more words is no name of one thing
-MAX_SUBJECTS = 2
 MAX_SEARCHED_CHARS = 20_000  # of a query, from its end: there is the question of a long conversation
 MAX_BRIDGES = 2  # workers that a rejected value is handed to first, and as many more that the query names:
 MAX_NAMED = 2
-_QUOTE = re.compile(r"\$[0-9]+")
 _WORD = re.compile(r"[^\W_](?:[\w.:/@-]*[^\W_])?")  # T-101 and 2025-03-31 are one word
 _AFTER_APOSTROPHE = re.compile(r"\w['\u2019]$")  # not after one that opens a quotation
-_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}")
-_PLURAL = re.compile(r"[a-z]{2,}[a-rt-z]s")
-_SINGULARS = (
-    ("ies", ("y", "ie")),
-    ("ches", ("ch", "che")),
-    ("shes", ("sh",)),
-    ("sses", ("ss",)),
-    ("xes", ("x",)),
-    ("oes", ("o",)),
-    ("s", ("",)),
-)
-_LISTED = re.compile(r"[,;:()\[\]{}\n]| and | or | are | is ")  # between the names that an error lists
 _CAPITALIZED = r"[A-Z][\w-]*"
-_NAME = re.compile(rf"{_CAPITALIZED}(?: {_CAPITALIZED})+")  # Old Chimney
-_MAYBE_NAME = re.compile(rf"{_CAPITALIZED}(?: {_CAPITALIZED})*")  # also a single word, so that none is read twice
+_NAME = re.compile(rf"{_CAPITALIZED}(?: {_CAPITALIZED})*")  # also a single word, so that none is read twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +50,10 @@ def plan_trials(query: str, rejected: Sequence[StepRun], runs: Iterable[StepRun]
     """The calls to try in place of the rejected ones, with ids from 1 on; of all `runs` of the episode none is
     repeated. Blocks: call it from a thread."""
     query = query[-MAX_SEARCHED_CHARS:]
-    earlier = {run.step.id: run for run in runs}
-    calls = {_key(run.step) for run in earlier.values()}
+    calls = {_key(run.step) for run in runs}
     steps: list[Step] = []
     for run in rejected:
-        if not _is_meant(run.step, pool):
-            continue
-        for trial in _list_trials(query, run, earlier, pool):
+        for trial in _list_trials(query, run, pool) if _is_meant(run.step, pool) else ():
             if _key(trial.call) in calls:
                 continue
             if trial.before is None:
@@ -100,7 +74,7 @@ def choose_mended(rejected: StepRun, trials: Iterable[StepRun]) -> StepRun | Non
 def _is_meant(step: Step, pool: LivePool) -> bool:
     """Whether a step's need is so much like its worker that the words are more likely to be wrong than the worker."""
     likeness = {item.worker: item.likeness for item in rank_workers(Need(step.need), list(pool.workers.values()))}
-    return likeness.get(step.worker, 0.0) >= SURE_LIKENESS
+    return likeness.get(step.worker, 0.0) >= THRESHOLDS.is_sure
 
 
 def _key(step: Step) -> tuple[str, str]:
@@ -113,73 +87,22 @@ def _link(before: Step, call: Step, first_id: int) -> tuple[Step, Step]:
     return replace(before, id=first_id), replace(call, id=first_id + 1, arguments=arguments, access=(first_id,))
 
 
-def _list_trials(query: str, rejected: StepRun, earlier: Mapping[int, StepRun], pool: LivePool) -> Iterator[_Trial]:
+def _list_trials(query: str, rejected: StepRun, pool: LivePool) -> Iterator[_Trial]:
+    """The calls with other texts. An output that was passed on has no other words."""
     step = rejected.step
     worker = pool.workers.get(step.worker)
-    if worker is None or not may_be_tried(worker):
+    if worker is None or step.references or not may_be_tried(worker):
         return
-    if step.references:
-        yield from _list_other_sources(step, earlier, pool)
-        return
-    texts = _find_texts(step, worker)
-    for arguments in (_copy_from_query(query, step, worker), _hand_out_names(query, step, texts)):
-        if arguments is not None and worker.argument_problem(arguments) is None:
-            yield _Trial(Step(0, step.worker, arguments, need=step.need))
-    error = rejected.observation.error if rejected.observation is not None else None
-    named = list_named_in_error(query, error.message) if error is not None else []
-    for name, value in _list_at_fault(rejected, texts).items():
-        rule = _rule(worker, name)
-        for other in [*(item for item in named if item != value), *list_values(query, value)]:
+    for name, value in _list_at_fault(rejected, _find_texts(step, worker)).items():
+        for other in list_values(query, value):
             arguments = {**step.arguments, name: escape(other)}
             if worker.argument_problem(arguments) is None:
                 yield _Trial(Step(0, step.worker, arguments, need=step.need))
-        if subjects := _choose_subjects(query, value):
-            described = f"{name.replace('_', ' ')} {rule.get('description', '')}".strip()
-            call = Step(0, step.worker, {**step.arguments, name: None}, need=step.need)
-            yield from (
-                _Trial(call, Step(0, other, {parameter: escape(subject)}, need=described))
-                for subject in subjects
-                for other, parameter in _list_bridges(query, described, step.worker, name, pool)
-            )
-
-
-def _list_other_sources(step: Step, earlier: Mapping[int, StepRun], pool: LivePool) -> Iterator[_Trial]:
-    """The call with the output of another worker: where it passes one output on, that is of the wrong kind."""
-    quoting = {name: int(str(value)[1:]) for name, value in step.arguments.items() if _QUOTE.fullmatch(str(value))}
-    source = earlier.get(next(iter(quoting.values()), 0))
-    if len(quoting) != 1 or len(step.references) != 1 or source is None or source.step.references:
-        return
-    values = list(source.step.arguments.values())
-    if len(values) != 1 or not isinstance(values[0], str):
-        return
-    call = replace(step, id=0, arguments={**step.arguments, next(iter(quoting)): None}, access=())
-    others = [worker for name, worker in pool.workers.items() if name not in (step.worker, source.step.worker)]
-    likely = [item.worker for item in list_candidates(Need(source.step.need), others)]
-    takers = {name: parameter for name in likely if (parameter := _name_parameter(pool.workers[name]))}
-    for name, parameter in list(takers.items())[:MAX_BRIDGES]:
-        yield _Trial(call, Step(0, name, {parameter: values[0]}, need=source.step.need))
-
-
-def _copy_from_query(query: str, step: Step, worker: LiveWorker) -> dict[str, JsonValue] | None:
-    """The arguments with the words of the query that their texts misspell; None where they misspell none."""
-    words = {word.casefold(): word for word in _WORD.findall(query) if has_content(word)}
-    copied = dict(step.arguments)
-    for name, value in step.arguments.items():
-        if not isinstance(value, str) or value.casefold() in query.casefold() or _takes_phrase(worker, name):
-            continue
-        for word in get_close_matches(value.casefold(), words, 1, MISSPELLED):
-            copied[name] = escape(words[word])
-    return copied if copied != step.arguments else None
-
-
-def _hand_out_names(query: str, step: Step, texts: Mapping[str, str]) -> dict[str, JsonValue] | None:
-    """The arguments with the names and dates of the query, in their order, as its texts; None for a single text, or
-    where the query has more names or fewer."""
-    matches = re.finditer(f"{_NAME.pattern}|{_WORD.pattern}", query)
-    names = [match.group() for match in matches if _looks_like_name(match) or _DATE.fullmatch(match.group())]
-    if len(texts) < 2 or len(names) != len(texts):
-        return None
-    return {**step.arguments, **dict(zip(texts, map(escape, names), strict=True))}
+        described = f"{name.replace('_', ' ')} {_rule(worker, name).get('description', '')}".strip()
+        call = Step(0, step.worker, {**step.arguments, name: None}, need=step.need)
+        for subject in _choose_subjects(query, value):
+            for other, parameter in _list_bridges(query, described, step.worker, name, pool):
+                yield _Trial(call, Step(0, other, {parameter: escape(subject)}, need=described))
 
 
 def _find_texts(step: Step, worker: LiveWorker) -> dict[str, str]:
@@ -204,35 +127,11 @@ def _list_at_fault(rejected: StepRun, texts: dict[str, str]) -> dict[str, str]:
 
 def list_values(query: str, value: str) -> list[str]:
     """Other values for an argument, the likeliest first: the rejected one with the word of the query before or after
-    it, names and words within it, then those of the rest of the query, from its end; one of what the value has or
-    counts several of; last the value with its article."""
+    it, names and words within it, then those of the rest of the query, from its end."""
     inside = _list_names(value) if value.casefold() in query.casefold() else []
     values = dict.fromkeys([*inside, *_list_names(query)])
     others = [name for name in values if name.casefold() != value.casefold()][:MAX_VALUES]
-    counted = re.search(rf"(?<!\w){re.escape(value)} (\w+)", query) if value.isdigit() else None
-    plurals = [*inside, *(counted.groups() if counted else ())]
-    singulars = [singular for plural in plurals for singular in _list_singulars(plural)]
-    return list(dict.fromkeys([*_lengthen(query, value), *others, *singulars, *_find_title(query, value)]))
-
-
-def list_named_in_error(query: str, message: str) -> list[str]:
-    """What the message of a rejected call names ("there are brioche, eclair, croissant") and the query means: it says
-    so, or hardly otherwise ("brioches")."""
-    words = [word.casefold() for word in _WORD.findall(query) if has_content(word)][:MAX_COMPARED_WORDS]
-    pairs = [f"{first} {second}" for first, second in pairwise(words)]
-    names = {
-        name.casefold(): name for part in _LISTED.split(message[:MAX_ERROR_CHARS]) if (name := part.strip(" .'\"`"))
-    }
-    close = [match for text in [*pairs, *words] for match in get_close_matches(text, names, 1, SAME_NAME)]
-    return [names[name] for name in dict.fromkeys(close)][:MAX_VALUES]
-
-
-def _list_singulars(word: str) -> list[str]:
-    """What may be one of several: "eclair" for "eclairs", "brioch" and "brioche"; none for a word that is no plural."""
-    if not _PLURAL.fullmatch(word):
-        return []
-    ending, singulars = next(pair for pair in _SINGULARS if word.endswith(pair[0]))
-    return [word.removesuffix(ending) + singular for singular in singulars]
+    return list(dict.fromkeys([*_lengthen(query, value), *others]))
 
 
 def _lengthen(query: str, value: str) -> list[str]:
@@ -254,20 +153,12 @@ def _lengthen(query: str, value: str) -> list[str]:
 
 
 def _choose_subjects(query: str, value: str) -> list[str]:
-    """What another worker is asked about: the rejected value where it is a few words of the query ("ave verum") or has
-    an article there, and the likeliest word or name within it; else that of the query."""
+    """What another worker is asked about: the rejected value where it is a few words of the query ("ave verum"), and
+    the likeliest word or name within it; else that of the query."""
     is_quoted = value.casefold() in query.casefold()
     names = _list_names(value) if is_quoted else []
     whole = [value] if is_quoted and 1 < len(value.split()) <= SUBJECT_WORDS else []
-    likeliest = (names or list_values(query, value))[:1]
-    titled = [title for name in [*whole, *likeliest] for title in _find_title(query, name)]
-    return list(dict.fromkeys([*titled[:1], *whole, *likeliest]))[:MAX_SUBJECTS]
-
-
-def _find_title(query: str, value: str) -> list[str]:
-    """A value with the article that the query gives it: a platter may be called "the Ploughman"."""
-    title = re.search(rf"\bthe {re.escape(value)}(?!\w)", query, re.IGNORECASE)
-    return [title.group()] if title else []
+    return list(dict.fromkeys([*whole, *(names or list_values(query, value))[:1]]))
 
 
 def _list_names(text: str) -> list[str]:
@@ -276,7 +167,7 @@ def _list_names(text: str) -> list[str]:
     words = [match for match in _find_words(text) if has_content(match.group())]
     special = [match.group() for match in words if _looks_like_name(match)]
     plain = [match.group() for match in words]
-    names = [name for name in _MAYBE_NAME.findall(text) if " " in name]
+    names = [name for name in _NAME.findall(text) if " " in name]
     return list(dict.fromkeys([*reversed(names), *reversed(special), *reversed(plain)]))
 
 

@@ -12,19 +12,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, score_need
+from orchestrator.reader.bind_needs import list_candidates, score_need
 from orchestrator.reader.fill import BoundNeed
 from orchestrator.reader.needs import Need, format_needs
+from orchestrator.reader.thresholds import THRESHOLDS
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LiveWorker
 
 # The words that a reader learns for them (everyday_tools.yaml and project_tools.yaml of podium-lessons).
 SUMS = ("evaluate an arithmetic expression", "one sum with two numbers")
 OPERATIONS = ("sum of two numbers", "difference of two numbers", "product of two numbers", "quotient of two numbers")
-
-# Of another need to the card of a worker that does one of them. "Which of two has more" is 0.39 like one that adds; of
-# the reference plans that ship none has a worker on two numbers for a need that is less like it than 0.51.
-LEAST_LIKENESS = 0.45
 
 # What a value is called that chooses one of them.
 SPELLINGS = {
@@ -47,7 +44,7 @@ def find_operation(worker: LiveWorker) -> str | None:
         return None
     likeness = {operation: score_need(operation, [worker])[0] for operation in OPERATIONS}
     nearest = max(likeness, key=likeness.__getitem__)
-    return nearest if likeness[nearest] >= SURE_LIKENESS else None
+    return nearest if likeness[nearest] >= THRESHOLDS.is_sure else None
 
 
 def _takes_two_numbers(worker: LiveWorker) -> bool:
@@ -110,14 +107,14 @@ def list_servers(need: Need, workers: Mapping[str, LiveWorker]) -> list[BoundNee
         return [
             item
             for item in candidates
-            if item.likeness >= LEAST_LIKENESS or find_operation(workers[item.worker]) is None
+            if item.likeness >= THRESHOLDS.does_operation or find_operation(workers[item.worker]) is None
         ]
     choosing = [worker for worker in workers.values() if _can_do(worker, need.text)]
     chosen = [replace(item, need=need) for item in list_candidates(replace(need, text=SUMS[1]), choosing)]
     others = [
         item
         for item in candidates
-        if item.likeness >= SURE_LIKENESS
+        if item.likeness >= THRESHOLDS.is_sure
         and workers[item.worker] not in choosing
         and find_operation(workers[item.worker]) in (None, need.text)
     ]

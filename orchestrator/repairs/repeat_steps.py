@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 
 from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.plan import Step, Turn, renumber_quotes, renumber_step
-from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates
+from orchestrator.reader.bind_needs import list_candidates
 from orchestrator.reader.fill import BoundNeed
 from orchestrator.reader.needs import Need
 from orchestrator.reader.refusal import refuse
+from orchestrator.reader.thresholds import THRESHOLDS
 from orchestrator.repairs.mend_calls import choose_mended, plan_trials
-from pool_registry.actions import Status, as_text
+from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 
-LEAST_SHARE = 0.5  # of the likeness of the likeliest worker: one that is less like the need is not worth a try
 # Codes of failures that say: not a call for me. A look-up that does not know a name raises, answers with an error of
 # the tool or of the request, or finds no rows.
 REJECTIONS = {
@@ -82,7 +82,7 @@ class Revision:
         and what was rejected is not the output of another step. Otherwise the likeliest worker was probably the right
         one, and the call was wrong."""
         served = any(item.need.text == unserved.need.text and _has_worked(item) for item in self.needs)
-        return unserved.likeness < SURE_LIKENESS and not served and not unserved.runs[0].step.references
+        return unserved.likeness < THRESHOLDS.is_sure and not served and not unserved.runs[0].step.references
 
     def renumber(self, turn: Turn, first_id: int) -> Turn:
         """Of a turn for all needs, whose steps count from 1, the steps that are taken again, with ids from `first_id`
@@ -139,27 +139,6 @@ def try_other_words(episode: Episode, pool: LivePool) -> Turn | None:
     return Turn(renumbered, text=text, trial=True, repairs=("other_words",))
 
 
-def take_over_mended(turn: Turn, episode: Episode) -> Turn:
-    """The turn with the words that a worker accepted, after it had rejected others, in its calls that hold them
-    ("3 baguettes", of which "baguette" was accepted)."""
-    plans = _list_plans(episode)
-    rejected = [(run, choose_mended(run, plan.trials)) for plan in plans for run in plan.steps if is_rejected(run)]
-    accepted = [other.step for _, other in rejected if other is not None and not other.step.references]
-
-    def mend(step: Step) -> Step:
-        same = next((other for other in accepted if _holds(step, other)), step)
-        return replace(step, arguments=same.arguments)
-
-    return replace(turn, steps=tuple(map(mend, turn.steps)))
-
-
-def _holds(step: Step, other: Step) -> bool:
-    """Whether a call says the same as another one of its worker, or more."""
-    texts = {name: as_text(value).casefold() for name, value in step.arguments.items()}
-    same = step.worker == other.worker and step.arguments.keys() == other.arguments.keys()
-    return same and all(as_text(value).casefold() in texts[name] for name, value in other.arguments.items())
-
-
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """A turn that plans for the answer, its steps, and those that tried other words for them."""
@@ -183,17 +162,12 @@ def _list_plans(episode: Episode) -> list[_Plan]:
 
 
 def _find_mended(steps: Sequence[StepRun], trials: Sequence[StepRun]) -> dict[int, int]:
-    """The ids of the rejected steps that have an accepted call, and of the steps that another one has taken the place
-    of for it, with the ids of those."""
+    """The ids of the rejected steps that have an accepted call, with the ids of those."""
     mended: dict[int, int] = {}
     for run in filter(is_rejected, steps):
         accepted = choose_mended(run, (trial for trial in trials if trial.step.id not in mended.values()))
-        if accepted is None:
-            continue
-        mended[run.step.id] = accepted.step.id
-        sources = {trial.step.need: trial.step.id for trial in trials if trial.step.id in accepted.step.access}
-        before = (other.step for other in steps if other.step.id in run.step.references)
-        mended |= {step.id: sources[step.need] for step in before if step.need in sources}
+        if accepted is not None:
+            mended[run.step.id] = accepted.step.id
     return mended
 
 
@@ -207,7 +181,8 @@ def _revise_need(
     likely = list_candidates(need, list(pool.workers.values()))[:candidates]
     best = likely[0].likeness if likely else 0.0
     tried = {run.step.worker for run in runs}
-    ranked = tuple(item for item in likely if item.worker not in tried and item.likeness >= LEAST_SHARE * best)
+    least = THRESHOLDS.share_of_likeliest * best
+    ranked = tuple(item for item in likely if item.worker not in tried and item.likeness >= least)
     return RevisedNeed(need, runs, ranked, best)
 
 

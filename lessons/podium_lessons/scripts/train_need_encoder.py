@@ -10,8 +10,8 @@ is the right one of needs and queries that a pool cannot serve.
 
 Reports before and after, on validation tasks, on held-out worlds and on the four families with every worker renamed or
 described in words that no training uses: the share of needs whose nearest worker is right, of queries whose workers are
-all among the nearest HINTS, and of needs that are less like every worker than LEAST_LIKENESS, of queries than
-SURE_LIKENESS: few of those that a worker serves, most of those that none serves. `--tasks 0` reports alone.
+all among the nearest HINTS, and of needs that are less like every worker than `THRESHOLDS.serves`, of queries than
+`is_sure`: few of those that a worker serves, most of those that none serves. `--tasks 0` reports alone.
 
 Pools are drawn anew for every few tasks. An encoder that had met the families on the unchanged starter pool alone took
 "find a passage about a country" for the work of a reader of passages as soon as both were described in other words.
@@ -28,9 +28,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from orchestrator.reader.bind_needs import LEAST_LIKENESS, SURE_LIKENESS
 from orchestrator.reader.cards import describe_whole
 from orchestrator.reader.refusal import is_refusal, read_refused_need
+from orchestrator.reader.thresholds import THRESHOLDS
 from orchestrator.retrieval.sentence_vectors import encode, load_encoder
 from podium_lessons.sources import TRAIN_FAMILIES
 from pool_registry.calls.live_pool import open_live_pool
@@ -42,7 +42,7 @@ from trainer.tasks.task import Task
 from trainer.tasks.task_conditions import apply_condition_to_tasks
 
 TEMPERATURE = 0.05
-NO_WORKER = 0.32  # above LEAST_LIKENESS: to refuse what a worker serves is the worse mistake
+NO_WORKER = 0.32  # above THRESHOLDS.serves: to refuse what a worker serves is the worse mistake
 HINTS = 5
 POOLS_PER_STEP = 4
 CONDITIONS = ("renamed", "redescribed")
@@ -197,7 +197,7 @@ class Nearest:
 def measure(tokenizer: Any, model: Any, examples: Sequence[Example]) -> str:
     """The shares that the report names, in words."""
     parts = []
-    for kind, part, least in (("needs", 1, LEAST_LIKENESS), ("queries", 2, SURE_LIKENESS)):
+    for kind, part, least in (("needs", 1, THRESHOLDS.serves), ("queries", 2, THRESHOLDS.is_sure)):
         rows = [row for example in examples for row in compare_with_workers(tokenizer, model, example, part)]
         parts.append(f"{share([row.right for row in rows if row.served])} served {kind} are right")
         for served, word in ((True, "served"), (False, "unserved")):

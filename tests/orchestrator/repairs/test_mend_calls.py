@@ -4,7 +4,6 @@ given up."""
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 
 import pytest
@@ -12,8 +11,9 @@ import pytest
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.reader import ReaderPolicy
+from orchestrator.reader.thresholds import Thresholds
 from orchestrator.repairs import mend_calls
-from orchestrator.repairs.mend_calls import list_named_in_error, list_values
+from orchestrator.repairs.mend_calls import list_values
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.imports.functions import list_functions
 from pool_registry.language_models.completion import Completion
@@ -102,22 +102,6 @@ def test_another_word_of_the_query_takes_the_place_of_a_wrong_one(ask):
     assert episode.answer == "it costs 31"
 
 
-def test_words_that_a_call_misspells_are_copied_from_the_query_all_at_once(ask):
-    episode = ask(
-        "difference of Salmon and rice in price", f"1. {GAP}", '1. {"one": "salmons-0", "other": "ricce"}\n= $1'
-    )
-    assert episode.answer == pytest.approx(28.6)
-
-
-def test_each_text_gets_a_name_of_the_query_in_their_order(ask):
-    episode = ask(
-        "by how much is Salmon dearer than a kilo of Rice",
-        f"1. {GAP}",
-        '1. {"one": "Salmon dearer than Rice", "other": "Rice than a kilo of Salmon"}\n= $1',
-    )
-    assert list_accepted(episode)[-1] == ("price_gap", {"one": "Salmon", "other": "Rice"})
-
-
 def test_what_is_one_step_away_is_reached_through_the_worker_that_returns_it(ask):
     episode = ask("price of the main ingredient of paella", f"1. {PRICE}", '1. {"ingredient": "paella"}\n= $1')
     assert episode.answer == 2.4
@@ -129,7 +113,6 @@ def test_what_is_one_step_away_is_reached_through_the_worker_that_returns_it(ask
     ("query", "value", "answer"),
     [
         ("price of the main ingredient of ave verum", "ave verum", 2.4),  # both words are its name
-        ("what does the main ingredient of the Green Plate cost a kilo", "Green Plate", 2.4),  # and so is the article
         ("price of the headliner of Harvest", "Harvest", 31),  # the query names the worker in between
     ],
 )
@@ -139,24 +122,13 @@ def test_the_worker_in_between_is_asked_about_whole_names_and_may_be_one_that_th
     assert ask(query, f"1. {PRICE}", f'1. {{"ingredient": "{value}"}}\n= $1').answer == answer
 
 
-def test_an_output_of_the_wrong_kind_is_replaced_by_that_of_the_next_likely_worker(ask):
-    episode = ask(
-        "what does the main thing in paella cost, and what is it",
-        f"1. How many people a dish feeds\n2. {PRICE} (1)",
-        '1. {"dish": "paella"}\n2. {"ingredient": "$1"}\n= $2 for $1',
-    )
-    assert episode.answer == "2.4 for rice"
-    calls = [("main_ingredient", {"dish": "paella"}), ("price", {"ingredient": "rice"})]
-    assert list_accepted(episode) == [("serves", {"dish": "paella"}), *calls]
-
-
 def test_a_worker_that_takes_the_same_thing_does_not_return_it(ask):
     episode = ask("price of the main ingredient of paella", f"1. {PRICE}", '1. {"ingredient": "paella"}\n= $1')
     assert "origin" not in {run.step.worker for run in episode.steps.values()}
 
 
 def test_nothing_is_tried_for_a_need_that_is_not_much_like_its_worker(ask, monkeypatch):
-    monkeypatch.setattr(mend_calls, "SURE_LIKENESS", 1.1)
+    monkeypatch.setattr(mend_calls, "THRESHOLDS", Thresholds(is_sure=1.1))
     episode = ask("What do kilos of salmon cost?", f"1. {PRICE}", '1. {"ingredient": "kilos of salmon"}\n= $1')
     assert len(episode.steps) == 1 and episode.answer is None
 
@@ -199,41 +171,20 @@ def test_where_no_other_word_is_accepted_the_next_likely_worker_gets_the_need(as
 @pytest.mark.parametrize(
     ("query", "value", "values"),
     [
-        ("What do 2 kilos of salmon cost?", "kilos of salmon", ["salmon", "kilos", "cost", "kilo"]),
-        ("How much are 4 eclairs?", "4 eclairs", ["eclairs", "4", "eclair"]),
-        ("What would I pay for 6 croissants?", "6", ["croissants", "pay", "croissant"]),
-        ("price of 5 brioches", "5 brioches", ["brioches", "5", "price", "brioch", "brioche"]),
-        ("price of two berries", "berries", ["two berries", "two", "price", "berry", "berrie"]),
-        ("who minds the glass boss?", "glass boss", ["boss", "glass", "minds", "the glass boss"]),
+        ("What do 2 kilos of salmon cost?", "kilos of salmon", ["salmon", "kilos", "cost"]),
+        ("How much are 4 eclairs?", "4 eclairs", ["eclairs", "4"]),
+        ("What would I pay for 6 croissants?", "6", ["croissants", "pay"]),
+        ("price of 5 brioches", "5 brioches", ["brioches", "5", "price"]),
+        ("price of two berries", "berries", ["two berries", "two", "price"]),
+        ("who minds the glass boss?", "glass boss", ["boss", "glass", "minds"]),
         ("How long is Old Chimney on North Wall?", "long", ["North Wall", "Old Chimney", "Wall"]),
         ("T-102 was opened before T-101", "days", ["T-101", "T-102", "opened"]),
         ("how much ram does bruno have", "ram", ["bruno"]),
-        ("how old is the north hive's queen", "north", ["north hive", "queen", "hive", "old", "the north"]),
+        ("how old is the north hive's queen", "north", ["north hive", "queen", "hive", "old"]),
         ("who opened 'Blue' then", "opened", ["Blue"]),
         ("what grows in room 12 now", "12", ["room 12", "now", "room", "grows"]),
-        ("what grows in 12 rooms", "rooms", ["12", "grows", "room"]),
+        ("what grows in 12 rooms", "rooms", ["12", "grows"]),
     ],
 )
 def test_names_come_before_words_and_parts_of_the_value_before_the_rest(query, value, values):
     assert list_values(query, value) == values
-
-
-@pytest.mark.parametrize(
-    ("query", "message", "names"),
-    [
-        ("price of 5 brioches", "no pastry named '5 brioches'; there are brioche, eclair, croissant", ["brioche"]),
-        ("Who rents the sparow dorm?", "unknown room. Known: Sparrow dorm, Attic and Cellar", ["Sparrow dorm"]),
-        ("Who rents the barn?", "unknown room. Known: Sparrow dorm, Attic and Cellar", []),
-        ("stock of tea", "KeyError: 'yarn'", []),
-        ("stock of tea", "", []),
-    ],
-)
-def test_what_the_query_means_is_taken_from_the_names_in_the_error(query, message, names):
-    assert list_named_in_error(query, message) == names
-
-
-def test_long_errors_and_queries_are_compared_in_time():
-    query = " ".join(f"word{number}" for number in range(5000))
-    started = time.thread_time()
-    list_named_in_error(query, ", ".join(f"name{number}" for number in range(5000)))
-    assert time.thread_time() - started < 3

@@ -204,16 +204,6 @@ def test_it_plans_as_the_reader_that_serves(chat):
     assert spans == [(0, 0, first), (filled, filled, len(rollout.transcript.mask))], "all that is learnt was held"
 
 
-def test_a_refusal_that_use_overrules_is_overruled_here_and_leaves_no_token(chat, monkeypatch):
-    monkeypatch.setattr(ReaderPolicy, "_resembles_worker", lambda *_: True)
-    monkeypatch.setattr("orchestrator.policies.reader.SURE_LIKENESS", 0.0)
-    rollout, script = roll(chat, [refuse(), NEEDS, FILL])
-    assert rollout.transcript.ids == tokens_of(chat, converse(a_pool(), NEEDS, "rivers", FILL))
-    assert script.prompts[0] == script.prompts[1], "both are written below the same listing and query"
-    assert rollout.sample.correct and list_learnt(chat, rollout) == f"{NEEDS}<|end|>{FILL}<|end|>"
-    assert rollout.transcript.held[0].grammar == script.grammars[1] != script.grammars[0]
-
-
 def test_which_operation_a_sum_is_is_asked_and_learnt_as_in_use(chat, monkeypatch):
     monkeypatch.setattr(ReaderPolicy, "_has_operation_nearest", lambda *_: True)
     monkeypatch.setattr("orchestrator.policies.reader.list_servers", lambda need, workers: rank(need, workers))
