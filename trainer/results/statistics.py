@@ -52,12 +52,12 @@ def bootstrap_difference(differences: Sequence[float], seed: int = 0, resamples:
         _, others = wilson_interval(0.0, len(differences))
         # The unseen share `others` pulls the mean to -1 at worst and to 1 at best: (1 - others) * centre -+ others.
         return Estimate(centre, centre - others * (centre + 1), centre + others * (1 - centre))
-    negated = [-value for value in differences]
+    image, mirrored = sorted(differences), sorted(-value for value in differences)
     # Random resampling is not symmetric. To mirror exactly, always resample the same one of the two images.
-    if sorted(negated) > sorted(differences):
-        low, high = _percentiles(negated, seed, resamples)
-        return Estimate(centre, -high, -low)
-    return Estimate(centre, *_percentiles(differences, seed, resamples))
+    low, high = _percentiles(max(image, mirrored), seed, resamples)
+    if image == mirrored:  # each is the other's image: half of the width on either side
+        low, high = (low - high) / 2, (high - low) / 2
+    return Estimate(centre, -high, -low) if mirrored > image else Estimate(centre, low, high)
 
 
 def bootstrap_amount(differences: Sequence[float], seed: int = 0, resamples: int = RESAMPLES) -> Estimate:

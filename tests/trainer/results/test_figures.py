@@ -174,6 +174,14 @@ def test_nobody_wins_against_oneself(scores):
     assert found.difference.mean == 0 and found.difference.low == -found.difference.high < 0
 
 
+@pytest.mark.parametrize(
+    "differences", [[-0.5, -0.25, 0.0, 0.25, 0.5], [-0.5, 0.5, -0.25, 0.5, -0.5, 0.25, 0.25, -0.25]]
+)
+def test_differences_that_mirror_themselves_have_an_interval_that_does(differences):
+    estimate = bootstrap_difference(differences)
+    assert estimate.mean == 0 and estimate.low == -estimate.high < 0
+
+
 def test_a_difference_seen_on_every_task_is_not_certain():
     few, many = bootstrap_difference([1.0] * 5), bootstrap_difference([1.0] * 500)
     assert few.mean == many.mean == few.high == many.high == 1.0
