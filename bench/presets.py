@@ -124,13 +124,14 @@ def learn_letters(recipe: Recipe, folder: Path) -> Recipe:
     if recipe.grpo is None:
         return recipe
     (file := folder / "reward.py").write_text(REWARD, encoding="utf-8")
-    choice = {"backend": "transformers", "mixed_only": False, "group": 4, "max_rounds": 1}
+    # One group of four, in two passes: rewards differ within it, and gradients of passes are added up.
+    choice = {"backend": "transformers", "mixed_only": False, "prompts": 1, "group": 4, "max_rounds": 1}
     if recipe.model.dialect == "tool_calls":
         choice["max_rounds"] = 2
     changes = {
         "rollouts": recipe.grpo.rollouts.model_copy(update=choice),
         "rewards": (RewardSettings(term=f"{file}:score_letters"),),
-        "micro_batch": 4,
+        "micro_batch": 2,
         "saving": recipe.grpo.saving.model_copy(update={"check_tasks": 0}),
     }
     return recipe.model_copy(update={"grpo": recipe.grpo.model_copy(update=changes)})
