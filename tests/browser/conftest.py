@@ -16,7 +16,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -152,6 +152,14 @@ def _is_problem(message: ConsoleMessage) -> bool:
 def _is_left(text: str) -> bool:
     """What a browser and Gradio say of a request that was cut off because its page was left."""
     return "AbortError" in text or "aborted" in text or "Connection errored out" in text
+
+
+def wait_until(page: Page, is_so: Callable[[], bool]) -> None:
+    """Let the browser's events arrive until it is so. For what Playwright has no waiting of its own."""
+    deadline = time.monotonic() + PATIENCE / 1000
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not become so"
+        page.wait_for_timeout(50)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import WINDOWS, Studio, watched_page
+from tests.browser.conftest import WINDOWS, Studio, wait_until, watched_page
 from tests.browser.support.pools import XSS, SlowModel, chat_pool, slow_model
 
 FINISHED = re.compile("answered", re.IGNORECASE)
@@ -243,13 +243,12 @@ def test_run_waits_for_the_page_to_fill_in(page, studio_url):
 
 
 def test_what_is_typed_before_the_page_has_filled_in_stays(page, studio_url):
-    held = []
-    page.route("**/queue/join*", lambda route: held.append(route))
-    page.goto(studio_url)
+    page.route("**/queue/join*", lambda _: None)  # held: neither answered nor sent on
+    with page.expect_request("**/queue/join*"):  # the page asks what to fill in, and gets no answer
+        page.goto(studio_url)
     box = page.locator("#query textarea")
     box.fill("What is 6 * 7?")
-    page.wait_for_timeout(300)
-    assert held and page.locator("#run").is_disabled()
+    assert page.locator("#run").is_disabled()
     page.unroute("**/queue/join*")  # which sends those that were held on their way
     expect(page.locator("#run")).to_be_enabled()
     expect(box).to_have_value("What is 6 * 7?")
@@ -285,9 +284,13 @@ def test_the_list_of_orchestrators_has_headings(page, studio_url):
 
 def test_a_page_is_fetched_when_the_pointer_rests_on_its_link(page, studio_url):
     page.goto(f"{studio_url}/traces")
+    browser = page.context.new_cdp_session(page)  # a page is told nothing of what was fetched ahead
+    states: list[str] = []
+    browser.on("Preload.prefetchStatusUpdated", lambda event: states.append(event["status"]))
+    browser.send("Preload.enable")
     link = page.locator("[data-page=serve]")
     link.hover()
-    page.wait_for_timeout(1000)  # the browser says nothing of what it has fetched ahead
+    wait_until(page, lambda: "Ready" in states)
     link.click()
     expect(page.get_by_role("heading", name="Serve", exact=True)).to_be_visible()
     assert page.evaluate("performance.getEntriesByType('navigation')[0].deliveryType") == "navigational-prefetch"
