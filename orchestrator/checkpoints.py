@@ -11,6 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -281,8 +282,11 @@ def _find_folder(name: str) -> Path | None:
         matches = [folder for step, folder in steps if match[2] is None or step == int(match[2])]
         if matches:
             return matches[0]
-    folder = Path(name).expanduser()
-    return folder if (folder / MANIFEST).is_file() else None
+    with suppress(OSError, RuntimeError, ValueError):  # no path at all: too long, with NUL, the home of nobody
+        folder = Path(name).expanduser()
+        if (folder / MANIFEST).is_file():
+            return folder
+    return None
 
 
 @lru_cache(maxsize=256)

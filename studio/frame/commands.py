@@ -6,7 +6,9 @@ HTTP error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -42,6 +44,10 @@ class PageReply:
 
 Command = Callable[[Fields], PageReply]
 _NAME = "_podium_command"
+_HALF = re.compile("[\ud800-\udfff]")  # of a pair, which JSON can escape and UTF-8 cannot write
+_HALF_OR_NUL = re.compile("[\x00\ud800-\udfff]")  # PostgreSQL does not take NUL, nor does the name of a file
+FILE_CONTENTS = ("text", "yaml")  # fields whose commands say themselves what a file without text is
+NOT_STORABLE = "this holds something that is no character; type it again"
 
 
 def command(role: RoleName, name: str = "", *, edits_pool: bool = False) -> Callable[[Function], Function]:
@@ -79,7 +85,33 @@ class PageCommands:
         command = self.commands.get(name)
         if command is None:
             return PageReply(problems=(("", f"there is no command {name!r}"),)).document()
-        return answer(lambda: command(fields))
+
+        def work() -> PageReply:
+            self.check(command, fields)
+            return command(fields)
+
+        return answer(work)
+
+    def check(self, command: Command, fields: Fields) -> None:  # noqa: ARG002  a page may go by the command
+        """Raise InvalidPool for fields that no command takes: texts that neither a file nor a database can hold."""
+        refused = {name: _HALF if name in FILE_CONTENTS else _HALF_OR_NUL for name in fields}
+        if problems := [(name, NOT_STORABLE) for name, parts in refused.items() if _holds(parts, fields[name])]:
+            raise InvalidPool(problems)
+
+
+def _holds(pattern: re.Pattern[str], document: Any) -> bool:
+    """Whether a text of a document matches. Without recursion: a page may send what is nested as deep as Python's own
+    stack."""
+    rest = [document]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, str) and pattern.search(value):
+            return True
+        if isinstance(value, Mapping):
+            rest += [*value, *value.values()]
+        elif isinstance(value, list):
+            rest += value
+    return False
 
 
 def command_routes(page: str, commands: PageCommands) -> APIRouter:
@@ -152,8 +184,8 @@ def tables(fields: Fields, name: str) -> list[Mapping[str, Any]]:
 
 
 def version(fields: Fields, name: str = "version") -> int:
-    """The number `name`. Raises InvalidPool when it is not a number."""
-    try:
-        return int(str(fields.get(name)))
-    except ValueError:
-        raise InvalidPool([(name, "this is not a version")]) from None
+    """The number `name`. Raises InvalidPool when it is not a number that a database can hold."""
+    with suppress(ValueError):
+        if abs(number := int(str(fields.get(name)))) < 2**63:
+            return number
+    raise InvalidPool([(name, "this is not a version")])

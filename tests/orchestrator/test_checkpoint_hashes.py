@@ -14,6 +14,7 @@ import pytest
 from orchestrator.checkpoints import (
     MANIFEST,
     STARTERS,
+    find_checkpoint,
     is_complete,
     open_checkpoint,
     read_checkpoint,
@@ -102,3 +103,9 @@ def test_a_checkpoint_of_an_earlier_version_is_used_and_says_that_it_has_no_hash
     assert "saved without hashes" in caplog.text
     assert "saved without hashes" in checkpoint_note(str(folder), starter_pool())
     assert "without hashes" not in checkpoint_note("starter-sft", starter_pool())
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "~nobody-4711/run", "a\x00b"])
+def test_a_name_that_no_folder_can_have_is_of_no_checkpoint(name):
+    with pytest.raises(UnknownOrchestrator, match="there is no checkpoint"):
+        find_checkpoint(name)

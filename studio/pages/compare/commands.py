@@ -10,7 +10,7 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.policies.labels import label_orchestrator
 from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import InvalidPool, PoolError, StorageError, WorkerFault
-from studio.frame.commands import Fields, PageCommands, PageReply, command
+from studio.frame.commands import Fields, PageCommands, PageReply, command, text
 from studio.orchestrators.choices import FIRST_QUERY
 from studio.orchestrators.default import STARTER, choose_default, suggest_orchestrators, write_model_name
 from studio.pages.compare.schema import CompareChoices, EvaluationCheck, OrchestratorChoice, StartedRun, SuiteLevel
@@ -94,7 +94,9 @@ class CompareCommands(PageCommands):
     @command("viewer")
     def _draw(self, fields: Fields) -> PageReply:
         """A query with a known answer, from the test split of a suite."""
-        family, level = str(fields.get("family")), int(fields.get("level") or 0)
+        family, level = text(fields, "family"), fields.get("level")
+        if not isinstance(level, int):
+            raise InvalidPool([("level", "choose a level")])
         index = random.randrange(10_000)  # noqa: S311
         return PageReply(fields={"query": find_task(family, level, "test", index).query})
 
@@ -124,7 +126,10 @@ class CompareCommands(PageCommands):
 
     @command("editor")
     def _stop(self, fields: Fields) -> PageReply:
-        stopped = [self._runtime.stop_episode(str(episode)) for episode in fields.get("episodes") or []]
+        episodes = fields.get("episodes")
+        if not isinstance(episodes, list):
+            raise InvalidPool([("episodes", "choose at least one run")])
+        stopped = [self._runtime.stop_episode(str(episode)) for episode in episodes]
         return PageReply("" if any(stopped) else "None of these episodes is running in this studio.")
 
     def _halt(self, started: Sequence[StartedRun]) -> None:

@@ -21,7 +21,7 @@ from pool_registry.worker import WorkerSpec
 from studio.access.permissions import find_need
 from studio.access.pool_rights import ReadOnlyPools, check_worker, check_workers
 from studio.access.roles import UserRole, current_rights
-from studio.frame.commands import Fields, PageCommands, PageReply, answer, command, flag, table, text, version, words
+from studio.frame.commands import Command, Fields, PageCommands, PageReply, command, flag, table, text, version, words
 from studio.pages.pool.binding_commands import BindingCommands
 from studio.pages.pool.documents import build_page_state, runs_program
 from studio.pages.pool.edit_conflict import build_conflict, describe_saved
@@ -55,18 +55,12 @@ class PoolCommands(PageCommands):
             ManageCommands(runtime, self._show),
         )
 
-    def run(self, name: str, fields: Fields) -> dict[str, Any]:
-        """Run a command and return its reply as JSON; a pool that is shared read-only is changed by owners only."""
-        need = find_need(self.commands.get(name))
-        if need is None or not need.edits_pool:
-            return super().run(name, fields)
-
-        def check() -> PageReply:
+    def check(self, command: Command, fields: Fields) -> None:
+        """Raise RoleRefused, too, where others than owners would change a pool that is shared read-only."""
+        super().check(command, fields)
+        need = find_need(command)
+        if need is not None and need.edits_pool:
             self._read_only.check(str(fields.get("pool") or ""))
-            return PageReply()
-
-        refusal = answer(check)
-        return super().run(name, fields) if refusal["ok"] else refusal
 
     # State
 

@@ -123,6 +123,14 @@ def test_a_command_that_is_not_there_is_a_problem(client):
     assert client.post("/api/pages/nowhere/dance", json={}).status_code in (404, 405)
 
 
+@pytest.mark.parametrize("text", ["\\u0000", "a\\ud800b"])
+@pytest.mark.parametrize("place", ['"%s"', '[{"x": "%s"}]', '[{"%s": 1}]'])
+def test_what_is_no_character_is_a_problem_at_its_field(client, text, place):
+    body = '{"other": "\\ud83d\\ude00", "name": %s}' % (place % text)
+    reply = client.post("/api/pages/toy/greet", content=body, headers={"content-type": "application/json"}).json()
+    assert reply["problems"] == [["name", "this holds something that is no character; type it again"]]
+
+
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"7", b'"text"', b"{", b"\xff", b"name=ada"])
 def test_a_body_that_is_not_an_object_is_refused(client, body):
     answer = client.post("/api/pages/toy/greet", content=body, headers={"content-type": "application/json"})

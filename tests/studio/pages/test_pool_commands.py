@@ -8,8 +8,6 @@ import uuid
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import Graded
@@ -278,39 +276,3 @@ def test_an_imported_pool_equals_the_exported_one(commands, runtime):
     name = f"p{uuid.uuid4().hex[:8]}"
     assert commands.run("import", {"text": export_pool(starter_pool()), "name": name})["ok"]
     assert runtime.store.pools.latest(name).pool == starter_pool().model_copy(update={"name": name})
-
-
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
-COMMANDS = [
-    "show",
-    "save_worker",
-    "remove_worker",
-    "set_enabled",
-    "save_limits",
-    "restore",
-    "create",
-    "import",
-    "try_worker",
-    "compare",
-    "gallery",
-    "add_template",
-    "add_found",
-    "add_workers",
-    "check_reference",
-    "nope",
-]
-FIELDS = [
-    "pool", "name", "worker", "version", "limits", "text", "arguments", "seen", "copy_of", "replacing", "enabled",
-    "before", "after", "template", "values", "model_of", "model", "base_url", "workers", "reference",
-]  # fmt: skip
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sampled_from(COMMANDS), st.dictionaries(st.sampled_from(FIELDS), ANYTHING))
-def test_the_desk_never_raises_whatever_the_page_sends(commands, action, fields):
-    reply = commands.run(action, {**fields})
-    assert isinstance(reply["ok"], bool)
