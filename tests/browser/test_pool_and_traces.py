@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -187,7 +188,7 @@ def test_traces_are_found_by_text_and_status_and_open_in_run(page, studio: Studi
     expect(rows).to_have_count(1)
     rows.first.get_by_role("link").click()
     expect(page.get_by_test_id("answer")).not_to_be_empty()
-    assert f"episode={episode}" in page.url
+    expect(page).to_have_url(re.compile(f"episode={episode}"))
 
 
 def test_dark_mode_is_remembered(browser, studio_url):
