@@ -33,9 +33,8 @@ Of `whole`:
     random    an expert by lot (`direct`)
     votes     everybody answers, the cheapest expert merges (`fan_out`)
     cascade   the product's own: the cheapest first, until one says that it is sure
-    podium    `smollm2-agents+who=predictor`: the trained model plans, the success predictor chooses agents; it reads
-              the last of `--outcomes` of each expert and topic (`--learned podium`)
-    reader    `smollm2-reader+who=predictor`, which learnt no lesson with agents (`--learned reader`)
+    others    orchestrators by their names (`--learned smollm2-reader+who=predictor`); their scores read the last of
+              `--outcomes` of each expert and topic
 
 `right` and `cost` (cents a question) are exact, from the skills. `closed` is the share of the gap between `single` and
 `best`, over all pools of a row: of what is right in `who`, of the worth (plans.py) in `whole`; `low` and `high` are
@@ -56,7 +55,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench.agents.fixed import measure_fixed
 from bench.agents.rows import Row, replace_rows
 from bench.agents.who import measure_redrawn
-from bench.agents.whole import LEARNED, measure_whole
+from bench.agents.whole import measure_whole
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
@@ -73,7 +72,7 @@ def main() -> None:
     parser.add_argument("--pools", type=int, default=10, help="of each seed; redrawn: on seen and on unseen topics")
     parser.add_argument("--outcomes", type=int, nargs="+", default=[0, 1, 3, 10, 30])
     parser.add_argument("--tasks", type=int, default=20, help="of each kind, on each pool")
-    parser.add_argument("--learned", choices=LEARNED, nargs="*", default=[], help="whole: further policies")
+    parser.add_argument("--learned", metavar="ORCHESTRATOR", nargs="*", default=[], help="whole: further policies")
     parser.add_argument("--minutes", type=float, default=20, help="after which no further pool is begun")
     parser.add_argument("--out", type=Path, default=ROOT / "bench/results/agents.json")
     options = parser.parse_args()

@@ -46,7 +46,6 @@ from pool_registry.calls.live_pool import LivePool, live_pool
 from trainer.evaluation.trials import run_task
 
 POLICIES = ("best", "single", "random", "votes", "cascade")
-LEARNED = {"podium": "smollm2-agents+who=predictor", "reader": "smollm2-reader+who=predictor"}
 AT_A_TIME = 8  # episodes
 
 
@@ -138,7 +137,7 @@ def measure_whole(options: argparse.Namespace) -> Iterator[Row]:
                     pools.append(asyncio.run(play_scene(scene, (*POLICIES, *options.learned), options.outcomes[-1])))
         print(f"{kind}: {len(pools)} pools", file=sys.stderr, flush=True)
         for policy in (*POLICIES, *options.learned) if pools else ():
-            outcomes = options.outcomes[-1] if policy in LEARNED else None
+            outcomes = options.outcomes[-1] if policy not in POLICIES else None
             yield describe(pools, kind, policy, options.seeds, outcomes)
 
 
@@ -155,7 +154,7 @@ async def play_policy(
     scene: Scene, policy: str, single: int, live: LivePool, gate: asyncio.Semaphore, record: DrawnRecord
 ) -> list[Play]:
     """Run every task with one policy."""
-    make = orchestrator_factory(LEARNED[policy], live, lambda: record) if policy in LEARNED else None
+    make = orchestrator_factory(policy, live, lambda: record) if policy not in POLICIES else None
 
     async def play(task: GroundTask) -> Play:
         exact, choose = choose_run(scene, task, policy, single) if make is None else (None, None)
@@ -225,7 +224,7 @@ def describe(
         "policy": policy,
         "outcomes": outcomes,
         **describe_gaps(list(zip(means[policy], means["single"], means["best"], strict=True)), measure_worth),
-        **({"episodes": len(plays)} if policy in LEARNED else compare_plays(plays, f"{kind} {policy}")),
+        **({"episodes": len(plays)} if policy not in POLICIES else compare_plays(plays, f"{kind} {policy}")),
         "seeds": seeds,
         "pools_drawn": len(pools),
         "minutes": 0,
