@@ -20,6 +20,7 @@ from sqlmodel import col
 
 from orchestrator.answers import write_answer_key
 from orchestrator.choice.outcomes import Outcome
+from orchestrator.reader.needs import Need
 from orchestrator.traces.store import EpisodeRow, EventRow
 from pool_registry.actions import Status
 from pool_registry.storage.data_folder import find_home
@@ -59,7 +60,7 @@ class TrackRecord:
 
     def outcomes(self, worker: str) -> list[Outcome]:
         """What a worker alone was needed for, oldest first, and whether that was right."""
-        return [Outcome(alone.need or alone.query, alone.correct) for _, alone in self._of.get(worker, ())]
+        return [Outcome(Need(alone.need).words or alone.query, alone.correct) for _, alone in self._of.get(worker, ())]
 
     def success(self, worker: str, query: str) -> float:
         """The estimated probability that a worker is right: its share on the NEIGHBOURS recorded queries most like

@@ -184,3 +184,8 @@ def test_the_record_keeps_the_need_of_a_step_that_decided_alone(endpoint, store)
     asyncio.run(play_one())
     store.traces.flush()
     assert read_track_record("p").outcomes("a") == [Outcome("product of two numbers", True)]
+
+
+def test_a_question_is_remembered_without_its_quotation_marks():
+    episode = SoloEpisode("atlas", "In short: who won?", True, 1.0, 0.0, need='"Who won?"')
+    assert TrackRecord([episode]).outcomes("atlas") == [Outcome("Who won?", True)]
