@@ -17,6 +17,7 @@ COMPARED_CHARS = 160  # of a description, and of names, where a worker is compar
 HINT_CHARS = 40  # of a parameter's description,
 FORM_CHARS = 480  # or of the only one of a worker, which may say how to write a request
 MAX_CHOICES = 24
+AGENT = "Agent"  # begins the line of a worker that is asked in words, whatever its description says
 _TYPES = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false"}
 _WORD = re.compile(r"[^\W_]+")
 _QUOTED = re.compile(r"(?<!\w)'[^']{3,}'(?!\w)")
@@ -32,9 +33,12 @@ def format_listing(workers: Iterable[LiveWorker]) -> str:
 
 def format_listed(worker: LiveWorker) -> str:
     """The line that lists a worker: the first sentence of its description, without what a need cannot repeat: brackets
-    stand for earlier steps there, and a dollar for an output."""
+    stand for earlier steps there, and a dollar for an output. An agent's line says that it is one."""
     sentence = _SENTENCE.split(_clean(worker.spec.description), maxsplit=1)[0].rstrip(".")
-    return shorten(" ".join(_ASIDE.sub("", sentence).translate(_UNREPEATABLE).split()), LISTED_CHARS)
+    line = shorten(" ".join(_ASIDE.sub("", sentence).translate(_UNREPEATABLE).split()), LISTED_CHARS)
+    if worker.role != "agent":
+        return line
+    return f"{AGENT}: {line}" if line else AGENT
 
 
 def describe_whole(worker: LiveWorker) -> str:

@@ -12,19 +12,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 
-from podium_lessons.agents.cards import CARD_NAMES, CARD_OPENINGS, GENERAL_CARDS
+from podium_lessons.agents.cards import CARD_NAMES, CARD_OPENINGS, GENERAL_CARDS, VAGUE_CARDS
 from podium_lessons.agents.cases import PLAIN, Book, Case, Wording
 from podium_lessons.agents.experts import EVERYBODY, NOBODY, Expert
 from podium_lessons.agents.topics import Topic, load_topics, split_questions
 from trainer.tasks.suite import make_random
 
-VERSION = 1
+VERSION = 2
 TASKS = 4  # of a lesson
 TOPICS = (3, 6)  # of a lesson
 GENERALISTS = (2, 5)
-SPECIALISTS_SHARE = 0.5  # of the lessons
+SPECIALISTS_SHARE = 0.4  # of the lessons
+MIXED_SHARE = 0.2  # of the lessons: a generalist beside some specialists
 UNKNOWN_SHARE = 0.35  # of the single questions to specialists: of a topic that none of them has
-PLAIN_SHARE = 0.4  # of the tasks: without numbers
+PLAIN_SHARE = 0.3  # of the tasks: without numbers
 PRICES = (0.2, 3.0)  # of a call, in cents
 # The cases that each case of a task hangs on, by place; JOINED marks one that only joins the findings of others.
 JOINED = "joined"
@@ -83,8 +84,14 @@ def draw_lesson(split: str, number: int, levels: tuple[int, ...]) -> Lesson:
     random = make_random(f"agents/{VERSION}/{split}/{number}/{levels}")
     there = [topic for topic in load_topics() if (topic.split == "held_out") == (split == "test")]
     topics = random.sample(there, random.randint(*TOPICS))
-    knows_all = random.random() >= SPECIALISTS_SHARE
-    experts, cards = _draw_generalists(len(topics), random) if knows_all else _draw_specialists(topics, random)
+    draw = random.random()
+    knows_all = draw >= SPECIALISTS_SHARE
+    if draw < SPECIALISTS_SHARE:
+        experts, cards = _draw_specialists(topics, random)
+    elif draw < SPECIALISTS_SHARE + MIXED_SHARE:
+        experts, cards = _draw_mixed(topics, random)
+    else:
+        experts, cards = _draw_generalists(len(topics), random)
     questions = [random.sample(_list_questions(topic, split), 4 * TASKS) for topic in topics]
     writer = _TaskWriter(Book(number), questions, random)
     others = [topic for topic in there if topic not in topics]
@@ -106,10 +113,20 @@ def _list_questions(topic: Topic, split: str) -> Sequence[str]:
 def _draw_generalists(topics: int, random: Random) -> tuple[tuple[Expert, ...], tuple[str, ...]]:
     names = _draw_names(random.randint(*GENERALISTS), random)
     experts = tuple(_make_expert(name, (1.0,) * topics, random) for name in names)
-    written = [card for card in GENERAL_CARDS if card]
     if random.random() < 0.5:
-        return experts, (random.choice(written),) * len(experts)
-    return experts, tuple(random.choice(written) for _ in experts)
+        return experts, (_draw_general_card(random),) * len(experts)
+    return experts, tuple(_draw_general_card(random) for _ in experts)
+
+
+def _draw_general_card(random: Random) -> str:
+    return random.choice([card for card in random.choice((GENERAL_CARDS, VAGUE_CARDS)) if card])
+
+
+def _draw_mixed(topics: Sequence[Topic], random: Random) -> tuple[tuple[Expert, ...], tuple[str, ...]]:
+    """Specialists, and a generalist in the place of the last of them."""
+    experts, cards = _draw_specialists(topics, random)
+    generalist = _make_expert(experts[-1].name, (1.0,) * len(topics), random)
+    return (*experts[:-1], generalist), (*cards[:-1], _draw_general_card(random))
 
 
 def _draw_specialists(topics: Sequence[Topic], random: Random) -> tuple[tuple[Expert, ...], tuple[str, ...]]:
