@@ -12,7 +12,7 @@ from typing import Self
 
 MAX_SAMPLES = 64
 _OPTION = re.compile(
-    r"\+(?:samples=([1-9][0-9]?)|(recursive)|without=([a-z_]+(?:,[a-z_]+)*)|who=([a-z]+)|(un)?constrained)$"
+    r"\+(?:samples=([1-9][0-9]?)|(recursive)|without=([a-z_]+(?:,[a-z_]+)*)|who=([a-z]+)|(whole_query)|(un)?constrained)$"
 )
 
 
@@ -21,13 +21,15 @@ class TurnOptions:
     """How a language model's turns are written. `samples` plans are tried for a turn, of which one is taken
     (policies/voting.py). `constrained`: held to the grammar of the pool; None is the policy's own way. `recursive`:
     its first answer is shown to it once more (policies/recursive.py). `without`: repairs of its turns that are off
-    (repairs/table.py). `who`: the score by which workers are chosen (choice/scores.py), "" for the policy's own way."""
+    (repairs/table.py). `who`: the score by which workers are chosen (choice/scores.py), "" for the policy's own way.
+    `whole_query`: agents read the query, not the subtask that a plan wrote for them (policies/whole_query.py)."""
 
     samples: int = 1
     constrained: bool | None = None
     recursive: bool = False
     without: tuple[str, ...] = ()
     who: str = ""
+    whole_query: bool = False
 
     def __str__(self) -> str:
         samples = f"+samples={self.samples}" if self.samples > 1 else ""
@@ -35,7 +37,8 @@ class TurnOptions:
         without = f"+without={','.join(self.without)}" if self.without else ""
         recursive = "+recursive" if self.recursive else ""
         who = f"+who={self.who}" if self.who else ""
-        return samples + constrained + without + who + recursive
+        whole_query = "+whole_query" if self.whole_query else ""
+        return samples + constrained + without + who + whole_query + recursive
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,10 @@ def split_options(text: str) -> tuple[str, TurnOptions]:
             options = replace(options, without=tuple(match[3].split(",")))
         elif match[4]:
             options = replace(options, who=match[4])
+        elif match[5]:
+            options = replace(options, whole_query=True)
         else:
-            options = replace(options, constrained=not match[5])
+            options = replace(options, constrained=not match[6])
     return name, options
 
 
@@ -84,5 +89,5 @@ def add_options(text: str, options: TurnOptions) -> str:
     samples = options.samples if options.samples > 1 else old.samples
     constrained = old.constrained if options.constrained is None else options.constrained
     recursive, without = options.recursive or old.recursive, options.without or old.without
-    who = options.who or old.who
-    return f"{name}{TurnOptions(samples, constrained, recursive, without, who)}"
+    who, whole_query = options.who or old.who, options.whole_query or old.whole_query
+    return f"{name}{TurnOptions(samples, constrained, recursive, without, who, whole_query)}"

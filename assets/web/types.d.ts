@@ -163,6 +163,8 @@ export interface CompareChoices {
   pool: string;
   orchestrators: OrchestratorChoice[];
   begins: string[];
+  /** Those that a trained orchestrator must beat. */
+  baselines: string[];
   workers: string[];
   query: string;
   suites: SuiteLevel[];
@@ -438,6 +440,13 @@ export interface EpisodeView {
   totals: EpisodeTotals;
 }
 
+/** An orchestrator against the mixture of baselines that costs as much (trainer/results/equal_cost.py); `shares` are by baseline. */
+export interface EqualCost {
+  shares: Record<string, number>;
+  difference: [number, number, number];
+  tasks: number;
+}
+
 export interface Estimate {
   mean: number;
   low: number;
@@ -560,6 +569,12 @@ export interface GraphDiffDocument {
   ghosts: GhostStep[];
   entries: DiffEntry[];
   empty: boolean;
+}
+
+export interface HullPoint {
+  name: string;
+  price: number;
+  mean: number;
 }
 
 /** A chart of a method's own figures: lines are (key, label); `share`: values between 0 and 1. */
@@ -1503,7 +1518,7 @@ export interface SuiteCell {
   by: Record<string, CellSummary>;
 }
 
-/** The suite view; `turns` holds by orchestrator the share of episodes by their number of turns. */
+/** The suite view; `turns` holds by orchestrator the share of episodes by their number of turns, `hull` the baselines that no mixture of others beats at their price. */
 export interface SuiteDocument {
   ok: true;
   reference: string;
@@ -1512,6 +1527,8 @@ export interface SuiteDocument {
   rows: SuiteRow[];
   cells: SuiteCell[];
   pareto: Record<string, ParetoPoint[]>;
+  hull: Record<string, HullPoint[]>;
+  equal_cost: Record<string, Record<string, EqualCost>>;
   turns: Record<string, Record<string, number>>;
   choices: FilterChoices;
 }

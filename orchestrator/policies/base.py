@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestrator.dialects.plan_json import PlanDialect
-from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.plan import Step, Turn
+from pool_registry.actions import as_text
 
+ASK = "Answer this question. Write the answer alone, in as few words as it needs.\n"  # for replies to be compared
 _DIALECT = PlanDialect()
 
 
@@ -28,6 +30,11 @@ def read_limit(episode: Episode, name: str) -> int:
     value = episode.started.limits[name]
     assert isinstance(value, int), f"{name} is counted"
     return value
+
+
+def read_reply(run: StepRun) -> str:
+    """What an agent answered; "" where its call failed."""
+    return as_text(run.observation.value).strip() if run.observation is not None and run.observation.ok else ""
 
 
 def only_turn(episode: Episode, turn: Turn) -> Turn:

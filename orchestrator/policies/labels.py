@@ -6,7 +6,7 @@ from pathlib import Path
 
 from orchestrator.checkpoints import STARTERS, read_job_name
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, split_options
-from orchestrator.policies.registry import find_policy
+from orchestrator.policies.registry import PLANS, find_policy
 from orchestrator.repairs.table import ALL
 
 
@@ -15,7 +15,7 @@ def label_orchestrator(name: str) -> str:
     plain, options = split_options(name)
     policy = find_policy(plain)
     label = _label_checkpoint(plain) if policy is None else _label_policy(OrchestratorName.parse(plain), policy.label)
-    return ", ".join([label, *_describe_options(options)])
+    return ", ".join([label, *_describe_options(options, policy.samples if policy else PLANS)])
 
 
 def _label_policy(parts: OrchestratorName, label: str) -> str:
@@ -34,10 +34,11 @@ def _label_checkpoint(name: str) -> str:
     return f"{read_job_name(job) or job} at step {step}" if step else read_job_name(job) or job
 
 
-def _describe_options(options: TurnOptions) -> list[str]:
-    samples = [f"{options.samples} plans a turn"] if options.samples > 1 else []
+def _describe_options(options: TurnOptions, sampled: str) -> list[str]:
+    samples = [f"{options.samples} {sampled}"] if options.samples > 1 else []
     grammar = {None: [], True: ["constrained"], False: ["unconstrained"]}[options.constrained]
     recursive = ["recursive"] if options.recursive else []
     repairs = ["the model alone" if name == ALL else f"without {name.replace('_', ' ')}" for name in options.without]
     who = [f"workers by {options.who}"] if options.who else []
-    return [*samples, *grammar, *repairs, *who, *recursive]
+    whole_query = ["no written subtasks"] if options.whole_query else []
+    return [*samples, *grammar, *repairs, *who, *whole_query, *recursive]

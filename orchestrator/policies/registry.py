@@ -36,7 +36,9 @@ from orchestrator.policies.react import react_policy
 from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.policies.recursive import RecursivePolicy
 from orchestrator.policies.router import RouterPolicy
+from orchestrator.policies.self_consistency import SAMPLES, SelfConsistencyPolicy
 from orchestrator.policies.voting import VotingPolicy
+from orchestrator.policies.whole_query import WholeQueryPolicy
 from orchestrator.repairs.table import leave_out
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.extensions.extension_table import ExtensionTable
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
 
 # (the reference plan, how to sample) -> an orchestrator for one episode
 OrchestratorFactory = Callable[[Turn | None, Draw | None], Orchestrator]
+
+
+PLANS = "plans a turn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,7 @@ class Policy:
     `parameters` is what may stand behind the name, as help texts show it: `[:AGENT[:DIALECT]]`; with `takes_agent`
     pickers offer the pool's agents for it; `needs_agent`: works on a pool with agents only, which are not chosen one by
     one. `needs_reference`: runs only tasks that bring a plan of their own.
-    `takes_score`: its agents may be chosen by a score of outcomes (`+who=`).
+    `takes_score`: its agents may be chosen by a score of outcomes (`+who=`). `samples`: what `+samples=` counts.
     `reads_memory`: its model is shown lessons of the pool's failures. `reads_traces`: it goes by recorded episodes.
     `stays_because` completes "NAME ... and cannot run elsewhere" for a policy that cannot travel in a Space.
     """
@@ -85,6 +90,7 @@ class Policy:
     needs_agent: bool = False
     needs_reference: bool = False
     takes_score: bool = False
+    samples: str = PLANS
     reads_memory: bool = False
     reads_traces: bool = False
     stays_because: str = ""
@@ -159,6 +165,15 @@ POLICIES = ExtensionTable(
             "[:AGENT]",
             takes_agent=True,
             reads_memory=True,
+        ),
+        Policy(
+            "self_consistency",
+            "Self-consistency",
+            f"One agent answers {SAMPLES} times (+samples= another number); what it says most often is the answer.",
+            lambda r: SelfConsistencyPolicy(choose_agent(r)),
+            "[:AGENT]",
+            takes_agent=True,
+            samples="answers",
         ),
         Policy(
             "fan_out",
@@ -239,6 +254,12 @@ def goes_by_traces(name: str) -> bool:
     return (policy is not None and policy.reads_traces) or bool(OrchestratorName.parse(name).options.who)
 
 
+def is_baseline(name: str) -> bool:
+    """Whether an orchestrator is one that a trained one must beat: a fixed policy, or an untrained model as planner."""
+    policy = find_policy(name)
+    return policy is not None and not policy.needs_reference and not POLICIES.package_of(policy.name)
+
+
 def needs_reference(name: str) -> bool:
     """Whether an orchestrator runs only tasks that bring a plan of their own."""
     policy = find_policy(name)
@@ -308,6 +329,9 @@ def set_options(
     if options.who:
         _choose_by(orchestrator, options.who, record or (lambda: _read_track_record(pool)))
         options = replace(options, who="")
+    if isinstance(orchestrator, SelfConsistencyPolicy) and options.samples > 1:
+        orchestrator = orchestrator.with_samples(options.samples)
+        options = replace(options, samples=1)
     if options == TurnOptions():
         return orchestrator
     if not isinstance(orchestrator, ModelPolicy | ReaderPolicy):
@@ -323,7 +347,11 @@ def set_options(
         orchestrator.name += str(TurnOptions(constrained=options.constrained))
     if options.without:
         _switch_off(orchestrator, options.without)
-    chosen = VotingPolicy(orchestrator, pool, options.samples) if options.samples > 1 else orchestrator
+    chosen: Orchestrator = orchestrator
+    if options.samples > 1:
+        chosen = VotingPolicy(orchestrator, pool, options.samples)
+    if options.whole_query:
+        chosen = WholeQueryPolicy(chosen, pool)
     return RecursivePolicy(chosen) if options.recursive else chosen
 
 

@@ -19,13 +19,11 @@ from orchestrator.choice.scores import SCORES, Candidate
 from orchestrator.choice.weigh_answers import SURE, Reply, choose_next, weigh_answers
 from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.plan import AnswerConfidence, Turn, WorkerChoice, escape
-from orchestrator.policies.base import agent_step, read_limit, write_turn
+from orchestrator.policies.base import ASK, agent_step, read_limit, read_reply, write_turn
 from orchestrator.reader.refusal import refuse
-from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool
 
 MAX_ANSWER_CHARS = 80  # of an answer in the record
-ASK = "Answer this question. Write the answer alone, in as few words as it needs.\n"
 
 
 class ScoredCascade:
@@ -112,8 +110,3 @@ class ScoredCascade:
 
     def _read_chances(self, replies: Sequence[StepRun]) -> list[Reply]:
         return [(write_answer_key(read_reply(run)), self._choices[run.step.worker].success) for run in replies]
-
-
-def read_reply(run: StepRun) -> str:
-    """What an agent answered; "" where its call failed."""
-    return as_text(run.observation.value).strip() if run.observation is not None and run.observation.ok else ""

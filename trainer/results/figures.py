@@ -150,7 +150,7 @@ def compute_figures_by(rows: Iterable[ResultRow], key: GroupKey) -> dict[str, Fi
 def find_pareto_points(figures: Mapping[str, Figures], price: Price = "cost") -> list[ParetoPoint]:
     """Rank orchestrators by price (US dollars or tokens per episode, or median seconds), the cheapest first, and mark
     the Pareto front."""
-    prices = {name: _get_price(row, price) for name, row in figures.items()}
+    prices = {name: get_price(row, price) for name, row in figures.items()}
 
     def is_dominated(name: str) -> bool:
         mine = (prices[name], -figures[name].mean.mean)
@@ -179,7 +179,8 @@ def compute_busy_s(rows: Iterable[ResultRow]) -> float:
     return total
 
 
-def _get_price(figures: Figures, price: Price) -> float:
+def get_price(figures: Figures, price: Price) -> float:
+    """What an episode takes: US dollars, tokens, or median seconds."""
     return {"cost": figures.cost_per_episode, "tokens": figures.tokens_per_episode, "p50_s": figures.p50_s}[price]
 
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.policies.registry import is_baseline
 from pool_registry.actions import JsonValue
 from trainer.errors import UnknownReference
-from trainer.results.figures import Figures, compute_figures, find_best_single, group_rows
+from trainer.results.by_task import group_by_task
+from trainer.results.equal_cost import CostComparison, Results, compare_at_equal_cost
+from trainer.results.figures import Figures, Price, compute_figures, find_best_single, group_rows
 from trainer.results.paired import PairedComparison, compare_paired
 from trainer.results.rows import RESULTS, ResultRow, list_orchestrators, read_results
 from trainer.results.statistics import Estimate
@@ -25,7 +28,8 @@ TEXT_COLUMNS = ("orchestrator", "condition", "part", "most used")  # aligned to 
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One row of the tables. `paired` is None for the reference itself and where no task can be paired."""
+    """One row of the tables. `paired` is None for the reference itself and where no task can be paired. `equal_cost`:
+    against the mixture of baselines that costs as much, by `price`; None where none was measured."""
 
     orchestrator: str
     condition: str
@@ -33,6 +37,7 @@ class TableRow:
     best_single: bool
     figures: Figures
     paired: PairedComparison | None
+    equal_cost: CostComparison | None = None
 
     def document(self) -> dict[str, JsonValue]:
         """Build the JSON document of the row; of the paired tasks it lists those that changed."""
@@ -44,6 +49,7 @@ class TableRow:
             "best_single": self.best_single,
             "figures": self.figures.model_dump(mode="json"),
             "paired": paired,
+            "equal_cost": self.equal_cost.model_dump(mode="json") if self.equal_cost else None,
         }
 
 
@@ -101,12 +107,22 @@ def build_table_rows(
             groups = group_rows(in_part, "orchestrator")
             figures = {name: compute_figures(group) for name, group in groups.items()}
             single = find_best_single(figures)
+            equal = _compare_costs(groups, figures)
             theirs = [row for row in reference.rows if row.condition == condition and _is_in_part(row, breakdown, part)]
             for name, mine in groups.items():
                 is_reference = {row.episode for row in mine} == {row.episode for row in theirs}
                 paired = compare_paired(mine, theirs) if theirs and not is_reference else None
-                table.append(TableRow(name, condition, part, name == single, figures[name], paired))
+                table.append(TableRow(name, condition, part, name == single, figures[name], paired, equal.get(name)))
     return table
+
+
+def _compare_costs(
+    groups: Mapping[str, Collection[ResultRow]], figures: Mapping[str, Figures]
+) -> dict[str, CostComparison]:
+    """Against the baselines at equal cost: in dollars where any call has a price, else in tokens."""
+    price: Price = "cost" if any(row.cost > 0 for row in figures.values()) else "tokens"
+    results = {name: Results(group_by_task(rows), figures[name]) for name, rows in groups.items()}
+    return compare_at_equal_cost(results, price, list(filter(is_baseline, results)))
 
 
 def render_markdown(rows: Sequence[TableRow], reference: ReferenceRows) -> str:
@@ -166,9 +182,14 @@ def _accuracy_columns(rows: Sequence[TableRow]) -> list[Column]:
         Column("difference", lambda row: _format_interval(row.paired.difference, "+") if row.paired else ""),
         Column("won / lost / tied", lambda row: _format_counts(row.paired)),
         Column("sign test", lambda row: f"p = {row.paired.p:.2g}" if row.paired else ""),
+        *([EQUAL_COST] if any(row.equal_cost for row in rows) else []),
     ]
 
 
+EQUAL_COST = Column(
+    "against baselines at equal cost",
+    lambda row: _format_interval(row.equal_cost.difference, "+") if row.equal_cost else "",
+)
 PROTOCOL = [
     Column("valid turns", lambda row: _format_share(row.figures.valid_turns)),
     *(
@@ -211,6 +232,9 @@ def _flatten(row: TableRow, reference: ReferenceRows) -> dict[str, JsonValue]:
         paired = row.paired.model_dump(mode="json", exclude={"improved", "regressed", "equal"})
         for key, value in paired.items():
             flat |= _flatten_value(f"paired_{key}", value)
+    if row.equal_cost is not None:
+        for key in ("difference", "tasks"):
+            flat |= _flatten_value(f"equal_cost_{key}", row.equal_cost.model_dump(mode="json")[key])
     return flat
 
 

@@ -122,14 +122,17 @@ export function shareBars(width, rows, names, colours) {
   return root;
 }
 
+const MIXTURES = 24; // points of a line between two baselines: on a logarithmic axis it is no straight one
+
 /**
- * Price against score: [{name, x, y: [mean, low, high], efficient, note}]; the frontier is a line.
+ * Price against score: [{name, x, y: [mean, low, high], efficient, note}]; the frontier is a line, and so are the
+ * mixtures of baselines, whose corners are [price, score].
  * @param {number} width
  * @param {Dot[]} dots
  * @param {Colours} colours
- * @param {{ label: string, written: Write }} how
+ * @param {{ label: string, written: Write, hull?: [number, number][] }} how
  */
-export function scatter(width, dots, colours, { label, written }) {
+export function scatter(width, dots, colours, { label, written, hull = [] }) {
   const height = Math.max(280, Math.min(420, width * 0.55));
   const [left, bottom, top] = [48, 44, 10];
   const most = Math.max(...dots.map((dot) => dot.x), 1e-12);
@@ -152,6 +155,12 @@ export function scatter(width, dots, colours, { label, written }) {
     text(written(tick), x(tick), height - bottom + 14, "compare-chart-tick", "middle"),
   );
   root.append(text(`${label}${wide ? ", logarithmic" : ""}`, (left + width) / 2, height - 8, "compare-chart-label", "middle"));
+  const end = wide ? 10 ** reach[1] : reach[1];
+  const mixtures = mixAlong([[0, 0], ...hull, [end, hull.at(-1)?.[1] ?? 0]]).filter(([price]) => !wide || price >= 10 ** reach[0]);
+  if (hull.length) root.append(svg(
+    "polyline", { points: mixtures.map(([price, score]) => `${x(price)},${y(score)}`).join(" "), class: "compare-chart-mixtures" },
+    makeTitle("The best mixtures of baselines at each price"),
+  ));
   const best = dots.filter((dot) => dot.efficient).sort((a, b) => a.x - b.x || a.y[0] - b.y[0]);
   if (best.length > 1)
     root.append(svg("polyline", { points: best.map((dot) => `${x(dot.x)},${y(dot.y[0])}`).join(" "), class: "compare-chart-frontier" }));
@@ -167,12 +176,27 @@ export function scatter(width, dots, colours, { label, written }) {
         : svg("circle", { cx: at, cy: on, r: 5, stroke: colours.get(dot.name), "stroke-width": 2, class: "compare-chart-hollow" }),
     );
     const size = dot.name.length * LETTER;
-    const end = at + 10 + size > width - 8;
-    const spot = free(taken, end ? at - 10 - size : at + 10, on, size);
-    group.append(text(dot.name, end ? at - 10 : at + 10, spot, "compare-chart-name", end ? "end" : "start"));
+    const leftwards = at + 10 + size > width - 8;
+    const spot = free(taken, leftwards ? at - 10 - size : at + 10, on, size);
+    group.append(text(dot.name, leftwards ? at - 10 : at + 10, spot, "compare-chart-name", leftwards ? "end" : "start"));
     root.append(group);
   }
   return root;
+}
+
+/**
+ * Points along the lines between corners.
+ * @param {[number, number][]} corners
+ * @returns {[number, number][]}
+ */
+function mixAlong(corners) {
+  return corners.flatMap(([price, score], place) => {
+    const next = corners[place + 1];
+    if (!next) return [[price, score]];
+    return Array.from({ length: MIXTURES }, (_, part) => [
+      price + ((next[0] - price) * part) / MIXTURES, score + ((next[1] - score) * part) / MIXTURES,
+    ]);
+  });
 }
 
 /**

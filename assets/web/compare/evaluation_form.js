@@ -53,6 +53,7 @@ export class EvaluationForm {
       this.group(
         "Orchestrators", "orchestrators", reply.orchestrators.map((orchestrator) => orchestrator.name), (name) => this.page.label(name),
         "The fixed baselines and the oracle belong on every table.",
+        this.baselinesButton(reply.baselines),
       ),
       this.group("Tasks", "families", reply.families, (name) => nameTasks(name, reply), "Generated families are about the starter pool's workers."),
       this.group("Levels", "levels", LEVELS, (level) => `level ${level}`),
@@ -107,15 +108,30 @@ export class EvaluationForm {
   }
 
   /**
+   * Ticks what a trained orchestrator must beat.
+   * @param {string[]} names
+   */
+  baselinesButton(names) {
+    const button = el("button.page-button", { type: "button" }, "Tick the baselines");
+    button.addEventListener("click", () => {
+      for (const name of names) this.tick("orchestrators", name, true);
+      this.onChange();
+    });
+    return button;
+  }
+
+  /**
    * @param {string} label
    * @param {SetName} name
    * @param {(string | number)[]} values
    * @param {(value: any) => string} words
    * @param {string} about
+   * @param {HTMLElement | null} shortcut
    */
-  group(label, name, values, words, about = "") {
+  group(label, name, values, words, about = "", shortcut = null) {
     const box = el("fieldset.compare-evaluate-group", { "data-group": name }, el("legend", {}, label));
     if (about) box.append(el("p.train-mute", {}, about));
+    if (shortcut) box.append(shortcut);
     const list = el("div.compare-evaluate-checks");
     this.fields[name] = new Map();
     for (const value of values) {

@@ -14,7 +14,7 @@ import { difference, formatFixed, interval, palette, percent, plural, price } fr
 /** @typedef {import("./figure.js").Column<SuiteRow>[]} Columns */
 
 const FEW = 5; // orchestrators that a figure by family can show
-/** @type {[string, string, (value: number) => string][]} */
+/** @type {["cost" | "tokens" | "p50_s", string, (value: number) => string][]} */
 const PRICES = [
   ["cost", "Cost an episode", price], ["tokens", "Tokens an episode", (value) => count(Math.round(value))],
   ["p50_s", "Median seconds", seconds],
@@ -90,8 +90,8 @@ export class SuiteView {
     this.filters.selects.condition.select.value = reply.condition;
     this.note.textContent = this.describe(reply);
     const parts = [
-      this.scores(reply), this.costs(reply), this.protocol(reply), this.pareto(reply), this.cells(reply), this.workers(reply),
-      this.turns(reply),
+      this.scores(reply), this.pareto(reply), this.equalCost(reply), this.costs(reply), this.protocol(reply), this.cells(reply),
+      this.workers(reply), this.turns(reply),
     ];
     this.body.replaceChildren(...parts.map((part) => (part instanceof Figure ? part.root : part)));
     redrawAll(parts.filter((part) => part instanceof Figure));
@@ -251,20 +251,33 @@ export class SuiteView {
     });
   }
 
+  /**
+   * The price that the plot and the comparison at equal cost go by.
+   * @param {import("../types").SuiteDocument} reply
+   */
+  axis(reply) {
+    /** @param {"cost" | "tokens" | "p50_s"} name */
+    const priced = (name) => reply.pareto[name].some((point) => point.price > 0);
+    const chosen = PRICES.find(([name]) => name === one("price")) || PRICES.find(([name]) => priced(name)) || PRICES[0];
+    return { axis: chosen[0], label: chosen[1], written: chosen[2], priced: priced("cost") };
+  }
+
   /** @param {import("../types").SuiteDocument} reply */
   pareto(reply) {
-    const priced = reply.pareto.cost.some((point) => point.price > 0);
-    const axis = one("price") || (priced ? "cost" : reply.pareto.tokens.some((point) => point.price > 0) ? "tokens" : "p50_s");
-    const [, label, written] = PRICES.find(([name]) => name === axis) || PRICES[0];
+    const { axis, label, written, priced } = this.axis(reply);
     /** @type {(import("./charts.js").Dot & { key: string })[]} */
-    const dots = (reply.pareto[axis] || reply.pareto.cost).map((point) => ({
+    const dots = reply.pareto[axis].map((point) => ({
       name: this.page.label(point.name), key: point.name, x: point.price, y: [point.mean.mean, point.mean.low, point.mean.high],
       efficient: point.efficient, note: `${interval([point.mean.mean, point.mean.low, point.mean.high])}, ${written(point.price)}`,
     }));
+    const hull = reply.hull[axis];
     const colours = new Map(dots.map((dot) => [dot.name, this.colours.get(dot.key)]));
     const figure = new Figure({
-      name: "pareto", title: "Accuracy against price", about: "Filled: none is as cheap and better, or as good and cheaper.",
-      draw: (width) => scatter(width, dots, colours, { label, written }),
+      name: "pareto", title: "Accuracy against price",
+      about: `Filled: none is as cheap and better, or as good and cheaper.${hull.length ? " Solid line: the best mixtures of baselines at each price." : ""}`,
+      draw: (width) => scatter(width, dots, colours, {
+        label, written, hull: hull.map((point) => [point.price, point.mean]),
+      }),
       data: () => ({
         columns: ["orchestrator", axis, "mean", "low", "high", "efficient"],
         rows: dots.map((dot) => [dot.key, dot.x, ...dot.y, dot.efficient ? "yes" : "no"]),
@@ -282,6 +295,57 @@ export class SuiteView {
       "p.train-mute", {}, "No worker of this pool has a price, so every episode cost nothing. Prices are set on the Pool page.",
     ));
     return figure;
+  }
+
+  /**
+   * Each orchestrator against the mixture of baselines that costs as much.
+   * @param {import("../types").SuiteDocument} reply
+   */
+  equalCost(reply) {
+    const { axis, label, written } = this.axis(reply);
+    const compared = reply.equal_cost[axis];
+    const prices = new Map(reply.pareto[axis].map((point) => [point.name, point.price]));
+    const rows = reply.rows.filter((row) => compared[row.orchestrator]);
+    /** @param {SuiteRow} row */
+    const mixture = (row) => this.describeMixture(compared[row.orchestrator].shares);
+    /** @type {Columns} */
+    const columns = [
+      this.name(reply.reference),
+      {
+        label, number: true, text: (row) => written(prices.get(row.orchestrator)), csv: [[axis, (row) => prices.get(row.orchestrator)]],
+      },
+      {
+        label: "Right", number: true, text: (row) => interval(row.mean),
+        csv: [["mean", (row) => row.mean[0]], ["low", (row) => row.mean[1]], ["high", (row) => row.mean[2]]],
+      },
+      {
+        label: "Baselines for the same price", text: mixture, csv: [["mixture", mixture]],
+        title: "Each is asked for this share of the tasks; what is left over is not answered",
+      },
+      {
+        label: "Difference in points", number: true, text: (row) => difference(compared[row.orchestrator].difference),
+        node: (row) => gap({ ...compared[row.orchestrator], unpaired: 0 }),
+        csv: [
+          ["difference", (row) => compared[row.orchestrator].difference[0]],
+          ["difference_low", (row) => compared[row.orchestrator].difference[1]],
+          ["difference_high", (row) => compared[row.orchestrator].difference[2]],
+        ],
+      },
+    ];
+    return table({
+      name: "equal-cost", title: "Against the baselines at equal cost",
+      about: rows.length
+        ? "Two baselines, drawn by lot for each task, cost and score what lies between them. This is the best such mixture for an orchestrator's own price."
+        : "Evaluate some baselines, too: New evaluation ticks all of them at once.",
+      columns, rows, key: (row) => row.orchestrator,
+    });
+  }
+
+  /** @param {Record<string, number>} shares */
+  describeMixture(shares) {
+    const parts = Object.entries(shares).filter(([, share]) => share >= 0.005);
+    const named = parts.map(([name, share]) => (share > 0.995 ? this.page.label(name) : `${percent(share)} ${this.page.label(name)}`));
+    return named.join(" + ") || "nobody";
   }
 
   /** @param {import("../types").SuiteDocument} reply */
@@ -357,7 +421,7 @@ export class SuiteView {
   }
 }
 
-/** @param {import("../types").PairedFigures|null} paired */
+/** @param {{ difference: import("./formats.js").Interval, tasks: number, unpaired: number, p?: number } | null} paired */
 function gap(paired) {
   if (!paired) return el("span.train-mute", {}, "–");
   const sure = paired.difference[1] > 0 ? "better" : paired.difference[2] < 0 ? "worse" : "open";
@@ -366,7 +430,7 @@ function gap(paired) {
     "span.train-curves-gap",
     {
       "data-sure": sure,
-      title: `${paired.tasks} tasks in common${paired.unpaired ? `, ${paired.unpaired} not` : ""}; sign test p = ${paired.p.toPrecision(2)}`,
+      title: `${paired.tasks} tasks in common${paired.unpaired ? `, ${paired.unpaired} not` : ""}${paired.p === undefined ? "" : `; sign test p = ${paired.p.toPrecision(2)}`}`,
     },
     el("b", {}, difference(paired.difference)), el("small", {}, words[sure]),
   );

@@ -6,9 +6,11 @@ import random
 from collections.abc import Mapping, Sequence
 
 from orchestrator.checkpoints import STARTERS, checkpoint_names
+from orchestrator.choice.scores import SCORES
 from orchestrator.errors import OrchestratorError
+from orchestrator.orchestrator_name import TurnOptions
 from orchestrator.policies.labels import label_orchestrator
-from orchestrator.policies.registry import POLICIES
+from orchestrator.policies.registry import POLICIES, find_policy, is_baseline
 from pool_registry.errors import InvalidPool, PoolError, StorageError, WorkerFault
 from studio.frame.commands import Fields, PageCommands, PageReply, command, text
 from studio.orchestrators.choices import FIRST_QUERY
@@ -48,6 +50,7 @@ class CompareCommands(PageCommands):
             pool=pool,
             orchestrators=orchestrators,
             begins=self._choose_first(pool, names),
+            baselines=self._choose_baselines(pool, names),
             workers=self._workers(pool),
             query=find_task(family, level, "test", index).query,
             suites=[SuiteLevel(family=name, level=level) for name, suite in SUITES.items() for level in suite.levels],
@@ -69,9 +72,21 @@ class CompareCommands(PageCommands):
         wishes = [choose_default(stored), *reference, *suggest_orchestrators(stored), *names]
         return [name for name in dict.fromkeys(wishes) if name in names][:FEWEST]
 
+    def _choose_baselines(self, pool: str, names: Sequence[str]) -> list[str]:
+        """What reviewers ask a trained orchestrator to beat: every agent alone and with as many samples, the policies
+        over all agents, and the first agent as planner, as ReAct and with all tools."""
+        agents = self._agents(pool)
+        alone = [f"{policy}:{agent}" for policy in ("direct", "self_consistency") for agent in agents]
+        first = [f"{name}:{agents[0]}" for name, policy in POLICIES.items() if policy.takes_agent] if agents else []
+        others = [name for name in names if find_policy(name) is not None and ":" not in name]
+        return [name for name in dict.fromkeys((*alone, *first, *others)) if name in names and is_baseline(name)]
+
+    def _agents(self, pool: str) -> list[str]:
+        return [spec.name for spec in self._runtime.store.pools.latest(pool).pool.agents()] if pool else []
+
     def _orchestrators(self, pool: str) -> list[OrchestratorChoice]:
         """Every orchestrator; those that take an agent once for each of the pool."""
-        agents = [spec.name for spec in self._runtime.store.pools.latest(pool).pool.agents()] if pool else []
+        agents = self._agents(pool)
         baselines: list[OrchestratorChoice] = []
         for name, policy in POLICIES.items():
             if name == "model":
@@ -80,7 +95,8 @@ class CompareCommands(PageCommands):
                 baselines += _list_choices([f"{name}:{agent}" for agent in agents], "Baselines")
             else:
                 group = "For queries of a suite" if policy.needs_reference else "Baselines"
-                baselines += _list_choices([name], group)
+                scored = [f"{name}{TurnOptions(who=score)}" for score in SCORES] if policy.takes_score else []
+                baselines += _list_choices([name, *scored], group)
         names = checkpoint_names()
         made = [name for name in names if name not in STARTERS]
         ships = [name for name in names if name in STARTERS]

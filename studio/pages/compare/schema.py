@@ -15,6 +15,7 @@ from orchestrator.traces.episode_totals import EpisodeTotals
 from studio.episode_documents.schema import EpisodeHead, EpisodeView, StepState, TurnView
 from studio.frame.document import PageDocument
 from trainer.launch_gap import LaunchGap
+from trainer.results.equal_cost import HullPoint
 from trainer.results.figures import ParetoPoint, Price
 from trainer.results.paired import Direction
 
@@ -53,6 +54,7 @@ class CompareChoices(PageDocument):
     pool: str
     orchestrators: list[OrchestratorChoice]
     begins: list[str]
+    baselines: list[str] = Field(description="Those that a trained orchestrator must beat.")
     workers: list[str]
     query: str
     suites: list[SuiteLevel]
@@ -121,6 +123,15 @@ class PairedFigures(PageDocument):
     p: float
 
 
+class EqualCost(PageDocument):
+    """An orchestrator against the mixture of baselines that costs as much (trainer/results/equal_cost.py); `shares` are
+    by baseline."""
+
+    shares: dict[str, float]
+    difference: Interval
+    tasks: int
+
+
 class SuiteRow(PageDocument):
     """The figures of one orchestrator (trainer/results/figures.py says what each is)."""
 
@@ -175,7 +186,8 @@ class SuiteCell(PageDocument):
 
 
 class SuiteDocument(PageDocument):
-    """The suite view; `turns` holds by orchestrator the share of episodes by their number of turns."""
+    """The suite view; `turns` holds by orchestrator the share of episodes by their number of turns, `hull` the
+    baselines that no mixture of others beats at their price."""
 
     ok: Literal[True] = True
     reference: str
@@ -184,6 +196,8 @@ class SuiteDocument(PageDocument):
     rows: list[SuiteRow]
     cells: list[SuiteCell]
     pareto: dict[Price, list[ParetoPoint]]
+    hull: dict[Price, list[HullPoint]]
+    equal_cost: dict[Price, dict[str, EqualCost]]
     turns: dict[str, dict[str, float]]
     choices: FilterChoices
 

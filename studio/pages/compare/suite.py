@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from orchestrator.policies.registry import is_baseline
 from studio.pages.compare.results import NoResults, ResultShelf, Selection
 from studio.pages.compare.schema import (
     CellSummary,
     ChangedTask,
+    EqualCost,
     FilterChoices,
     Interval,
     PairedFigures,
@@ -22,6 +24,7 @@ from studio.pages.compare.schema import (
     TaskPage,
 )
 from trainer.results.by_task import PairKey, Samples, SamplesByTask, estimate_mean, group_by_task
+from trainer.results.equal_cost import CostComparison, Results, compare_at_equal_cost, find_hull
 from trainer.results.figures import (
     Figures,
     Price,
@@ -69,6 +72,7 @@ def build_suite(shelf: ResultShelf, selection: Selection, reference: str) -> Sui
             name: compute_difference(part.tasks, parts[chosen].tasks) for name, part in parts.items() if name != chosen
         }
         figures = {name: part.figures for name, part in parts.items()}
+        baselines = {name: row for name, row in figures.items() if is_baseline(name)}
         return SuiteDocument(
             reference=chosen,
             condition=filtered.condition or EVERY,
@@ -76,6 +80,8 @@ def build_suite(shelf: ResultShelf, selection: Selection, reference: str) -> Sui
             rows=[_build_row(name, row, against.get(name)) for name, row in figures.items()],
             cells=shelf.once(("cells", filtered), selection.jobs, lambda: _build_cells(parts)),
             pareto={price: find_pareto_points(figures, price) for price in PRICES},
+            hull={price: find_hull(baselines, price) for price in PRICES},
+            equal_cost={price: compare_prices(parts, price) for price in PRICES},
             turns={name: part.turns for name, part in parts.items()},
             choices=list_choices(shelf, selection.jobs),
         )
@@ -95,6 +101,13 @@ def group_by_orchestrator(shelf: ResultShelf, selection: Selection) -> dict[str,
         }
 
     return shelf.once(("parts", selection), selection.jobs, make)
+
+
+def compare_prices(parts: Mapping[str, OrchestratorResults], price: Price) -> dict[str, EqualCost]:
+    """Each orchestrator against the mixture of baselines that costs as much."""
+    results = {name: Results(part.tasks, part.figures) for name, part in parts.items()}
+    compared = compare_at_equal_cost(results, price, list(filter(is_baseline, parts)))
+    return {name: _build_equal_cost(comparison) for name, comparison in compared.items()}
 
 
 def build_task_page(
@@ -170,6 +183,10 @@ def _build_paired(difference: PairedDifference) -> PairedFigures:
         unpaired=difference.unpaired,
         p=difference.p,
     )
+
+
+def _build_equal_cost(comparison: CostComparison) -> EqualCost:
+    return EqualCost(shares=comparison.shares, difference=get_interval(comparison.difference), tasks=comparison.tasks)
 
 
 def _build_cells(parts: Mapping[str, OrchestratorResults]) -> list[SuiteCell]:
