@@ -188,6 +188,7 @@ def test_every_figure_is_saved_as_a_picture_and_as_numbers(page, studio_url, dat
     """In a test of its own: without a person to ask, Chromium saves ten files from one page and no more."""
     page.goto(f"{studio_url}/compare?tab=suite&job={data[0]}&reference=base")
     assert saved(page, page.locator("[data-figure=pareto]"), "PNG").startswith(b"\x89PNG")
+    expect(page.locator("[data-table=equal-cost]")).to_contain_text("Evaluate some baselines")
     for name in ("pareto", "families", "workers", "turns"):
         figure = page.locator(f"[data-figure={name}]")
         expect(figure.locator("svg.compare-chart")).to_be_visible()
@@ -246,6 +247,16 @@ def test_an_evaluation_is_started_from_the_page_and_its_figures_appear(page, stu
         assert JobStore(store.engine, store.home).recipe(job).evaluate.count == 2
     finally:
         store.close()
+
+
+def test_one_button_ticks_what_a_trained_orchestrator_must_beat(page, studio_url, data):
+    page.goto(f"{studio_url}/compare?tab=suite&o=oracle")
+    page.locator(".compare-evaluate summary").click()
+    choices = page.locator(".compare-evaluate [data-group=orchestrators]")
+    choices.get_by_role("button", name="Tick the baselines").click()
+    for label in ("Direct, solver", "Self-consistency, solver", "solver as planner", "Router, workers by predictor"):
+        expect(choices.get_by_label(label, exact=True)).to_be_checked()
+    expect(choices.get_by_label("Tiny after SFT and GRPO", exact=True)).not_to_be_checked()
 
 
 # (c) Training, (d) pool conditions, (e) ablations

@@ -65,5 +65,5 @@ export function plural(number, word, many = `${word}s`) {
  */
 export function price(value) {
   if (!value) return "$0";
-  return value < 0.01 ? `$${value.toPrecision(2)}` : `$${value.toFixed(2)}`;
+  return value < 0.1 ? `$${value.toPrecision(2)}` : `$${value.toFixed(2)}`;
 }

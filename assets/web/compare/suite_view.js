@@ -319,10 +319,6 @@ export class SuiteView {
         csv: [["mean", (row) => row.mean[0]], ["low", (row) => row.mean[1]], ["high", (row) => row.mean[2]]],
       },
       {
-        label: "Baselines for the same price", text: mixture, csv: [["mixture", mixture]],
-        title: "Each is asked for this share of the tasks; what is left over is not answered",
-      },
-      {
         label: "Difference in points", number: true, text: (row) => difference(compared[row.orchestrator].difference),
         node: (row) => gap({ ...compared[row.orchestrator], unpaired: 0 }),
         csv: [
@@ -330,6 +326,10 @@ export class SuiteView {
           ["difference_low", (row) => compared[row.orchestrator].difference[1]],
           ["difference_high", (row) => compared[row.orchestrator].difference[2]],
         ],
+      },
+      {
+        label: "Baselines for the same price", text: mixture, node: (row) => el("span.compare-mixture", {}, mixture(row)),
+        csv: [["mixture", mixture]], title: "Each is asked for this share of the tasks; what is left over is not answered",
       },
     ];
     return table({

@@ -6,7 +6,6 @@ import random
 from collections.abc import Mapping, Sequence
 
 from orchestrator.checkpoints import STARTERS, checkpoint_names
-from orchestrator.choice.scores import SCORES
 from orchestrator.errors import OrchestratorError
 from orchestrator.orchestrator_name import TurnOptions
 from orchestrator.policies.labels import label_orchestrator
@@ -28,6 +27,7 @@ from trainer.tasks.task_conditions import CONDITIONS
 
 MOST = 4
 FEWEST = 2
+LEARNED = ("log", "predictor")  # scores of workers that go by outcomes
 
 
 class CompareCommands(PageCommands):
@@ -77,7 +77,7 @@ class CompareCommands(PageCommands):
         over all agents, and the first agent as planner, as ReAct and with all tools."""
         agents = self._agents(pool)
         alone = [f"{policy}:{agent}" for policy in ("direct", "self_consistency") for agent in agents]
-        first = [f"{name}:{agents[0]}" for name, policy in POLICIES.items() if policy.takes_agent] if agents else []
+        first = [write_model_name(agents[0]), *(f"{name}:{agents[0]}" for name in POLICIES)] if agents else []
         others = [name for name in names if find_policy(name) is not None and ":" not in name]
         return [name for name in dict.fromkeys((*alone, *first, *others)) if name in names and is_baseline(name)]
 
@@ -95,7 +95,7 @@ class CompareCommands(PageCommands):
                 baselines += _list_choices([f"{name}:{agent}" for agent in agents], "Baselines")
             else:
                 group = "For queries of a suite" if policy.needs_reference else "Baselines"
-                scored = [f"{name}{TurnOptions(who=score)}" for score in SCORES] if policy.takes_score else []
+                scored = [f"{name}{TurnOptions(who=score)}" for score in LEARNED] if policy.takes_score else []
                 baselines += _list_choices([name, *scored], group)
         names = checkpoint_names()
         made = [name for name in names if name not in STARTERS]

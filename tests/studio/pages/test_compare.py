@@ -20,6 +20,7 @@ from tests.browser.support.jobs import write_job
 from tests.studio.pages.test_run_routes import messages
 from trainer.errors import InvalidRecipe
 from trainer.jobs.queue import JobStore
+from trainer.recipe import Recipe
 from trainer.results.figures import compute_figures
 from trainer.results.paired import compare_paired
 from trainer.results.rows import RESULTS, ResultRow, read_results
@@ -302,3 +303,36 @@ def test_what_is_wrong_with_an_evaluation_is_told_at_its_key(commands, change, k
     assert key in [where for where, _ in refused.value.problems]
     told = commands.run("check", {"evaluation": EVALUATION | change})
     assert told["ok"] is False and key in json.dumps(told["problems"])
+
+
+def test_the_baselines_are_ticked_for_every_agent_alone_and_once_for_each_policy(commands, runtime):
+    told = commands.run("open", {"pool": "starter"})
+    names = {choice["name"] for choice in told["orchestrators"]}
+    assert set(told["baselines"]) <= names
+    agents = [spec.name for spec in runtime.store.pools.latest("starter").pool.agents()]
+    assert {f"{policy}:{agent}" for policy in ("direct", "self_consistency") for agent in agents} <= set(
+        told["baselines"]
+    )
+    assert {"cascade+who=predictor", "router", "router+who=log", f"tools:{agents[0]}"} <= set(told["baselines"])
+    assert any(name.startswith("model:") for name in told["baselines"]) and "oracle" not in told["baselines"]
+
+
+def test_every_orchestrator_is_compared_with_the_baselines_at_equal_cost(client, measured, runtime, jobs, rows):
+    told = client.get("/api/compare/suite", params={"job": measured[0]}).json()
+    assert told["hull"]["cost"] == [] and told["equal_cost"]["cost"] == {}, "no baseline was measured"
+    job = jobs.submit(
+        Recipe.model_validate({"name": "priced", "evaluate": {"orchestrators": ["oracle", "direct:solver"]}})
+    ).id
+    priced = [
+        row.model_copy(update={"orchestrator": name, "cost": cost, "correct": name == "oracle" or row.index % 2 == 0})
+        for row in of(rows, "oracle")
+        for name, cost in (("oracle", 0.02), ("direct:solver", 0.01))
+    ]
+    lines = "".join(f"{row.model_dump_json()}\n" for row in priced)
+    (jobs.folder(job).path / RESULTS).write_text(lines, encoding="utf-8")
+    told = client.get("/api/compare/suite", params={"job": job}).json()
+    assert [point["name"] for point in told["hull"]["cost"]] == ["direct:solver"]
+    against = told["equal_cost"]["cost"]["oracle"]
+    single = next(row for row in told["rows"] if row["orchestrator"] == "direct:solver")
+    assert against["shares"] == {"direct:solver": 1.0}
+    assert against["difference"][0] == pytest.approx(1 - single["mean"][0])
