@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pool_registry.actions import NO_USAGE, Status, Usage, as_text
 from pool_registry.calls.worker_state import WorkerState
 from pool_registry.errors import WorkerFault
+from pool_registry.language_models.agent import Agent
 from pool_registry.language_models.completion import share_room, visible_text
 from pool_registry.worker import Call, Visible
-from pool_registry.workers._agent_base import Agent
 
 ASK = (
     "Shorten the output above to at most {chars} characters. Keep every name, number, date and unit that this task "

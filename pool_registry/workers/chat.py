@@ -13,6 +13,7 @@ from pydantic import Field
 from pool_registry.actions import JsonValue, Usage, clean_text
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models import endpoints
+from pool_registry.language_models.agent import DEFAULT_ROLE, LISTED, OWN_TOOLS, Agent, AgentConfig
 from pool_registry.language_models.completion import (
     DEFAULT_OPTIONS,
     Completion,
@@ -25,7 +26,6 @@ from pool_registry.language_models.skills import FOLDERS, MAX_SKILLS
 from pool_registry.network import http_client, provider_errors
 from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy, is_own_host
 from pool_registry.network.http_values import KeyReference, ServerUrl
-from pool_registry.workers._agent_base import DEFAULT_ROLE, LISTED, OWN_TOOLS, Agent, AgentConfig
 
 MAX_TOKENS = 10**9  # per call; who counts more is lying
 MAX_NOTE_CHARS = 500

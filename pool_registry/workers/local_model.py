@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from pool_registry.language_models.agent import DEFAULT_ROLE, LISTED, OWN_TOOLS, Agent, AgentConfig
 from pool_registry.language_models.batched_model import LoadedModel, Sampling, open_model
 from pool_registry.language_models.completion import (
     DEFAULT_OPTIONS,
@@ -20,7 +21,6 @@ from pool_registry.language_models.completion import (
 )
 from pool_registry.language_models.model_files import STARTER, is_available, model_path
 from pool_registry.language_models.skills import FOLDERS, MAX_SKILLS
-from pool_registry.workers._agent_base import DEFAULT_ROLE, LISTED, OWN_TOOLS, Agent, AgentConfig
 
 _loader = ThreadPoolExecutor(1, "load-model")
 _loads: dict[tuple[str, str], Future[LoadedModel]] = {}  # under way: what is loaded, `open_model` keeps

@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 from podium_lessons.agents.lesson import draw_lesson
 from podium_lessons.agents.reading import Reader
 from pool_registry.actions import JsonValue
+from pool_registry.language_models.agent import DEFAULT_ROLE, Agent, AgentConfig
 from pool_registry.language_models.completion import DEFAULT_OPTIONS, Completion, CompletionOptions, Message
-from pool_registry.workers._agent_base import DEFAULT_ROLE, Agent, AgentConfig
 
 
 class LessonAgentConfig(AgentConfig):

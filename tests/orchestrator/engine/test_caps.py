@@ -22,10 +22,10 @@ from pool_registry.calls.live_pool import LivePool
 from pool_registry.calls.spending import Spending, charge_calls_to
 from pool_registry.errors import WorkerFault
 from pool_registry.kinds import KINDS, add_kind
+from pool_registry.language_models.agent import Agent as AgentBase
 from pool_registry.language_models.completion import DEFAULT_OPTIONS, Completion, CompletionOptions, Message
 from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
-from pool_registry.workers._agent_base import Agent as AgentBase
 from tests.orchestrator.support.engine import Scripted, a_pool
 from tests.trust.trials import choose_trials, count_trials
 from trainer.evaluation.trials import LocalTrials, grade_episode, plan_trials, run_trials

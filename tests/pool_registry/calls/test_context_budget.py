@@ -11,11 +11,11 @@ from pool_registry.actions import Action, Observation, Status, Usage
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.kinds import KINDS, add_kind
+from pool_registry.language_models.agent import Agent, AgentConfig
 from pool_registry.language_models.completion import DEFAULT_OPTIONS, Completion, CompletionOptions, Message
 from pool_registry.pool import Pool, check_pool
 from pool_registry.text import divide_room
 from pool_registry.worker import Visible, WorkerSpec
-from pool_registry.workers._agent_base import Agent, AgentConfig
 
 PROMPTS: list[str] = []
 

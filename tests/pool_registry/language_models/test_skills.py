@@ -12,6 +12,7 @@ from pool_registry.actions import Action, Observation, Status, Usage
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS, add_kind
+from pool_registry.language_models.agent import Agent, AgentConfig
 from pool_registry.language_models.completion import (
     DEFAULT_OPTIONS,
     Completion,
@@ -27,7 +28,6 @@ from pool_registry.storage.pool_store import PoolStore
 from pool_registry.storage.upgrade import open_engine
 from pool_registry.wants import disarm_pool
 from pool_registry.worker import Visible, WorkerSpec
-from pool_registry.workers._agent_base import Agent, AgentConfig
 
 HEAD = "---\nname: {name}\ndescription: {description}\nlicense: MIT\n---\n{body}"
 SENT: list[str] = []
