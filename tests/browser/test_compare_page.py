@@ -13,6 +13,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
+from orchestrator.checkpoints import JOB_NAME
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from tests.browser.conftest import Studio, watched_page
@@ -276,6 +277,17 @@ def test_drift_over_a_job_and_a_click_shows_example_plans(page, studio_url, data
     expect(page).to_have_url(re.compile("step=100"))
     page.reload()
     expect(page.get_by_role("region", name="Example plans").locator(".train-rollouts-tile").first).to_be_visible()
+
+
+def test_training_jobs_are_listed_by_the_names_that_people_gave_them(page, studio: Studio, data):
+    name = find_home(studio.home).jobs / data[2] / JOB_NAME
+    name.write_text("Second try", encoding="utf-8")
+    try:
+        page.goto(f"{studio.url}/compare?tab=training&train={data[2]}")
+        jobs = page.get_by_role("combobox", name="Training job")
+        expect(jobs.locator("option", has_text=data[2])).to_have_text(f"Second try ({data[2]})")
+    finally:
+        name.unlink()
 
 
 def test_a_running_job_is_followed_and_what_is_drawn_stays(page, studio: Studio, data):

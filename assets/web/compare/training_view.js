@@ -94,10 +94,10 @@ export class TrainingView {
       this.grid.replaceChildren(box);
       return false;
     }
-    const key = JSON.stringify(jobs.map((job) => job.id));
+    const key = JSON.stringify(jobs.map((job) => [job.id, job.label]));
     if (key !== this.listed) {
       const chosen = this.job.value;
-      this.job.replaceChildren(...jobs.map((job) => el("option", { value: job.id }, job.id)));
+      this.job.replaceChildren(...jobs.map((job) => el("option", { value: job.id }, nameJob(job))));
       this.job.value = jobs.some((job) => job.id === chosen) ? chosen : jobs[0].id;
       this.listed = key;
     }
@@ -323,4 +323,12 @@ function mean(values) {
 /** @param {number} value */
 function fixed1(value) {
   return formatFixed(value, 1);
+}
+
+/**
+ * The name that a person gave a job, with its id.
+ * @param {import("../types").JobLine} job
+ */
+function nameJob({ id, label }) {
+  return label === id ? id : `${label} (${id})`;
 }

@@ -17,6 +17,9 @@ CARD_NAMES = (
 )  # fmt: skip
 # What stands on the cards of other agents that may be asked anything: who runs them, where, at what price; no field.
 VAGUE_CARDS = (
+    "Expert number three of the panel.", "Specialist of the second team.", "Stand-in of the night shift.",
+    "Simulated colleague from the test bench.", "Expert.", "Made for the trial: nothing real.", "Agent of this pool.",
+    "Adviser on duty.", "Actor of a rehearsal, no live model.", "Respondent of the survey.", "Expert under another name.",
     "Added by Ana last week.", "Runs on the machine in the basement.", "Our own fine-tuned model.",
     "Do not use in production yet.", "Second endpoint, same provider.", "The one with the long context window.",
     "Quantized to four bits.", "Replies in full sentences.", "Cheap and quick.", "Slow but thorough.",

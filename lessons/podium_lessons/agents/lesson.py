@@ -18,14 +18,14 @@ from podium_lessons.agents.experts import EVERYBODY, NOBODY, Expert
 from podium_lessons.agents.topics import Topic, load_topics, split_questions
 from trainer.tasks.suite import make_random
 
-VERSION = 2
+VERSION = 3
 TASKS = 4  # of a lesson
 TOPICS = (3, 6)  # of a lesson
 GENERALISTS = (2, 5)
 SPECIALISTS_SHARE = 0.4  # of the lessons
 MIXED_SHARE = 0.2  # of the lessons: a generalist beside some specialists
 UNKNOWN_SHARE = 0.35  # of the single questions to specialists: of a topic that none of them has
-PLAIN_SHARE = 0.3  # of the tasks: without numbers
+PLAIN_SHARE = 0.2  # of the tasks: without numbers
 PRICES = (0.2, 3.0)  # of a call, in cents
 # The cases that each case of a task hangs on, by place; JOINED marks one that only joins the findings of others.
 JOINED = "joined"
@@ -38,7 +38,10 @@ SHAPES: Mapping[str, Sequence[tuple[int | str, ...]]] = {
     "fork": [(), (0,), (0,), (JOINED, 1, 2)],
 }
 LEVELS: Mapping[int, Sequence[str]] = {1: ("route",), 2: ("chain", "join"), 3: ("long_chain", "long_join", "fork")}
-LABELS = ("question", "item", "ticket", "request", "matter", "file", "point", "task", "issue", "job", "no.", "#")
+LABELS = (
+    "question", "item", "ticket", "request", "matter", "file", "point", "task", "issue", "job", "no.", "#", "query", "entry",
+    "problem", "ask", "exercise", "assignment", "enquiry", "Q", "part", "section", "number", "line", "order", "claim", "lead",
+)  # fmt: skip
 LAYOUTS = (
     "{question} ({ref}{given})", "{question} [{ref}{given}]", "{ref}{given}: {question}", "{ref}: {question}{given}",
     "({ref}{given}) {question}", "{ref} - {question}{given}",
