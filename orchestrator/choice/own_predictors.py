@@ -27,7 +27,7 @@ def find_own_predictor(pool: str) -> Path | None:
     return next(reversed(_list_versions(find_own_folder(pool))), None) if pool else None
 
 
-def keep_own_predictor(pool: str, write: Callable[[Path], None]) -> Path:
+def keep_own_predictor(pool: str, write: Callable[[Path], object]) -> Path:
     """Have `write` fill a folder, which then takes the place of the pool's earlier one. Raises OSError."""
     folder = find_own_folder(pool)
     earlier = _list_versions(folder)

@@ -31,7 +31,7 @@ def own(monkeypatch, tmp_path):
     def predict(_need: str, workers: list, folder: Path | None) -> list[float]:
         return [0.9 if folder == kept else 0.3 for _ in workers]
 
-    kept = keep_own_predictor("p", lambda folder: (folder / FIGURES_FILE).write_text("{}") and None)
+    kept = keep_own_predictor("p", lambda folder: (folder / FIGURES_FILE).write_text("{}"))
     monkeypatch.setattr(scores, "check_installed", lambda: None)
     monkeypatch.setattr("orchestrator.policies.registry.check_installed", lambda: None)
     monkeypatch.setattr(scores, "load_predictor", lambda folder: (None, None))

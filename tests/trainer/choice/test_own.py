@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -84,6 +88,23 @@ def test_equal_questions_are_one_question():
     assert (len(log.questions), log.outcomes) == (24, 60)
     rivers = next(question for question in log.questions if "berlin" in question.need.lower())
     assert (rivers.right, rivers.given) == ({GEOGRAPHER: 1.0, ADDER: 0.0}, {GEOGRAPHER: 2, ADDER: 1})
+
+
+@pytest.mark.medium
+def test_a_tools_question_is_chosen_among_what_is_most_like_it_and_an_agents_among_agents():
+    needs = [f"compute {number} times 3" for number in range(24)]
+    record = WrittenRecord(
+        calc=[(need, True) for need in needs],
+        geographer=[(need, False) for need in PLACES],
+        adder=[(need, True) for need in needs[:12]],
+    )
+    live = open_live_pool(pool_of("http://127.0.0.1:9", "geographer", "adder"))
+    log = read_own_log(live, record)
+    questions = {question.need: question for question in log.questions}
+    computed, river = questions[needs[0]], questions[PLACES[0]]
+    assert computed.candidates == (0, GEOGRAPHER, ADDER) and computed.likeness[0] > 0
+    assert river.candidates == (GEOGRAPHER, ADDER) and river.likeness == (0.0, 0.0)
+    assert log.workers[0].is_tool and "calc" in log.workers[0].card
 
 
 @pytest.mark.medium
@@ -177,7 +198,7 @@ def test_the_own_predictor_chooses_on_its_pool_alone_and_says_so(training, monke
     need = "Which river flows through Vienna?"
     geographer, adder = own(need, candidates)
     assert geographer > 0.7 > 0.3 > adder
-    assert geographer - adder > -1 + shipped(need, candidates)[0], "both are chances"
+    assert [geographer, adder] != pytest.approx(shipped(need, candidates)), "it was trained"
 
 
 @pytest.mark.medium
@@ -219,6 +240,10 @@ def test_a_scale_makes_chances_agree_with_how_often_workers_are_right():
 
 
 # What goes wrong
+
+
+def write_nothing(folder: Path) -> None:
+    (folder / own_predictors.FIGURES_FILE).write_text("{}")
 
 
 @pytest.mark.parametrize(
@@ -263,7 +288,7 @@ def test_without_weights_the_command_says_what_is_missing(tmp_path, monkeypatch)
 
 def test_a_disk_that_fills_up_leaves_the_earlier_predictor(tmp_path, monkeypatch):
     monkeypatch.setenv("PODIUM_HOME", str(tmp_path))
-    first = keep_own_predictor("mine", lambda folder: (folder / "figures.json").write_text("{}") and None)
+    first = keep_own_predictor("mine", write_nothing)
 
     def fail(folder):
         (folder / "half").write_text("half")
@@ -275,11 +300,25 @@ def test_a_disk_that_fills_up_leaves_the_earlier_predictor(tmp_path, monkeypatch
     assert [path.name for path in find_own_folder("mine").iterdir()] == [first.name]
 
 
+def test_what_a_killed_training_leaves_is_no_predictor(tmp_path, monkeypatch):
+    monkeypatch.setenv("PODIUM_HOME", str(tmp_path))
+    first = keep_own_predictor("mine", write_nothing)
+    code = (
+        "import os, signal\n"
+        "from orchestrator.choice.own_predictors import keep_own_predictor\n"
+        "def die(folder):\n"
+        "    (folder / 'figures.json').write_text('{}')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "keep_own_predictor('mine', die)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    assert find_own_predictor("mine") == first
+
+
 def test_the_newest_whole_predictor_counts(tmp_path, monkeypatch):
     monkeypatch.setenv("PODIUM_HOME", str(tmp_path))
-    keep_own_predictor("mine", lambda folder: (folder / "figures.json").write_text("{}") and None)
-    second = keep_own_predictor("mine", lambda folder: (folder / "figures.json").write_text("{}") and None)
-    (find_own_folder("mine") / ".99.killed.draft").mkdir()
+    keep_own_predictor("mine", write_nothing)
+    second = keep_own_predictor("mine", write_nothing)
     (find_own_folder("mine") / "9999999999999999999").mkdir()
     assert find_own_predictor("mine") == second and find_own_predictor("") is None
     assert own_predictors.remove_own_predictor("mine") and find_own_predictor("mine") is None
