@@ -9,15 +9,25 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from orchestrator.choice.outcomes import Outcome, Record
 from orchestrator.choice.predictor import MAX_OUTCOMES
 from orchestrator.reader.bind_needs import score_need
 from orchestrator.reader.cards import describe_whole
 from orchestrator.reader.order_candidates import COMPARED
+from orchestrator.traces.agent_track_record import (
+    TrackRecord,
+    read_side_by_side,
+    read_solo_episodes,
+    read_task_queries,
+)
 from pool_registry.calls.live_pool import LivePool
 from trainer.errors import TrainingFailed
-from trainer.tasks.task import normalize_query
+from trainer.tasks.task import HELD_BACK, normalize_query
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 LEAST_OUTCOMES, LEAST_QUESTIONS = 40, 20  # with fewer, what is held out says nothing
 HELD_OUT = 0.3  # of the questions
@@ -65,6 +75,13 @@ def normalize_need(need: str) -> str:
     return normalize_query(need).casefold()
 
 
+def read_record_to_learn_from(engine: Engine, pool: str) -> TrackRecord:
+    """The track record of a pool without what was run on validation and test tasks: they measure what is trained."""
+    held_back = read_task_queries(engine, pool, HELD_BACK)
+    episodes = [*read_solo_episodes(engine, pool), *read_side_by_side(engine, pool)]
+    return TrackRecord(episode for episode in episodes if episode.query not in held_back)
+
+
 def read_own_log(live: LivePool, record: Record) -> OwnLog:
     """The log of an open pool's workers. Blocks: sentence vectors are computed. Raises TrainingFailed where there are
     too few outcomes to learn from and to measure on."""
@@ -103,8 +120,8 @@ def check_enough(pool: str, workers: Sequence[LoggedCandidate]) -> None:
         "outcomes",
         f"the pool {pool} has {len(log)} outcomes of {known} workers on {questions} different questions; training "
         f"needs {LEAST_OUTCOMES} of two workers on {LEAST_QUESTIONS}. An outcome is a graded run in which one worker "
-        "alone was called: say of answers on the Run page whether they are right, or evaluate direct:AGENT on tasks "
-        "with known answers",
+        "alone was called, and not on a validation or test task: say of answers on the Run page whether they are "
+        "right, or run python -m trainer evaluate --orchestrator direct:AGENT --pool POOL --split train",
     )
 
 

