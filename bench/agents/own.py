@@ -1,4 +1,7 @@
-"""What a training on a pool's own log adds, on the fixed pool: `python -m trainer who`, then `router+who=predictor`."""
+"""What a training on a pool's own log adds, on the fixed pool: `python -m trainer who`, then `router+who=predictor`.
+
+The command would leave this log out: its episodes are test tasks, which only a measurement like this may learn from.
+"""
 
 from __future__ import annotations
 
