@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -43,6 +44,7 @@ from trainer.choice.own_log import (
     read_own_log,
     read_record_to_learn_from,
 )
+from trainer.cli.choice import describe_figures
 from trainer.errors import TrainingFailed
 
 __all__ = ["endpoint"]
@@ -208,6 +210,17 @@ def test_a_training_on_two_experts_makes_held_out_questions_likelier(training):
         48, 24, 7, 14,
     )  # fmt: skip
     assert any(line.startswith("cross-validation 4 of 4") for line in training.lines)
+
+
+@pytest.mark.medium
+@WITH_WEIGHTS
+def test_the_command_says_whether_the_result_is_used(training):
+    better = describe_figures(training.figures, has_own=True)
+    assert "48 outcomes of 24 questions, 14 of 7 held out" in better
+    assert better.endswith("+who=predictor uses it on default from now on.")
+    worse = replace(training.figures, after=replace(training.figures.after, log_loss=9.0))
+    assert describe_figures(worse, has_own=False).endswith("the one that ships stays in use.")
+    assert describe_figures(worse, has_own=True).endswith("the pool's earlier one stays in use.")
 
 
 @pytest.mark.medium
