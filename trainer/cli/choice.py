@@ -67,7 +67,7 @@ def describe_figures(figures: OwnFigures, has_own: bool) -> str:
     rows = (("shipped", figures.before), ("trained", figures.after), ("log", figures.log))
     lines = [
         f"{figures.outcomes} outcomes of {figures.questions} questions, {figures.held_out_outcomes} of "
-        f"{figures.held_out_questions} held out; {figures.steps} steps",
+        f"{figures.held_out_questions} held out; {f'{figures.steps} steps' if figures.steps else 'a scale alone'}",
         f"{'':10}log loss  calibration error  right choices",
     ]
     for name, row in rows:
