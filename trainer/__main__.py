@@ -12,7 +12,7 @@ import typer
 
 from orchestrator.orchestrator_name import TurnOptions, add_options
 from pool_registry.storage.data_folder import choose_home
-from trainer.cli import practice
+from trainer.cli import choice, practice
 from trainer.cli.command_line import run_command_line
 from trainer.cli.jobs import add_job_commands, start_job
 from trainer.cli.options import HomeOption, JsonOption, WithoutOption, open_data_folder
@@ -37,6 +37,7 @@ for own_command in (practice.make, practice.add, practice.strike, practice.resto
     tasks_app.command()(own_command)
 app.add_typer(tasks_app, name="tasks")
 add_job_commands(app)
+app.command()(choice.who)
 
 Split = Annotated[str, typer.Option(help="train, validation or test.")]
 Source = Annotated[str | None, typer.Option(help=f"Instead of a family: {TASK_SOURCES}.")]

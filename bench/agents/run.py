@@ -1,15 +1,17 @@
 """The proving ground for agents: experts are simulated, so that the best that can be done is known.
 
-    python bench/agents/run.py [--part redrawn | fixed | whole] [--seeds 3] [--pools 10] [--outcomes 0 1 3 10 30]
+    python bench/agents/run.py [--part redrawn | fixed | own | whole] [--seeds 3] [--pools 10] [--outcomes 0 1 3 10 30]
                                [--tasks 20] [--minutes 20] [--out bench/results/agents.json]
 
-`--part` says what is measured; rows of the other parts stay in the file. Nothing is trained.
+`--part` says what is measured; rows of the other parts stay in the file. Only `own` trains anything.
 
 redrawn   Who should do it, from outcomes alone, without any call. For every seed pools are drawn anew, on topics that
           the success predictor was trained on (`seen`) and on topics that it never met (`unseen`;
           lessons/podium_lessons/data/tasks/agent_topics.yaml). Rows: `part` who, `pools` redrawn.
 fixed     The same question on one fixed pool whose outcomes come from episodes over HTTP, logged by the product's trace
           store and read by `router+who=`. Rows: `part` who, `pools` fixed.
+own       The fixed pool again, with a training on its own log (`python -m trainer who`) after each number of outcomes,
+          of at most `--minutes`. Rows: `part` who, `pools` own.
 whole     Whole tasks (`task`; cases.py) on pools drawn anew. Rows: `part` whole.
 
 `outcomes` is how many an expert has on each of its four topics. Policies of `who`:
@@ -24,6 +26,7 @@ whole     Whole tasks (`task`; cases.py) on pools drawn anew. Rows: `part` whole
     best_log  the expert whose whole log is best
     podium    the shipped success predictor (choice/scores.py: `predictor`)
     podium_cascade  the same, with as many experts as it takes (`cascade+who=predictor`; 300 draws of each question)
+    podium_trained  in `own` alone: the success predictor after that training; the shipped one where it was not better
     log_cascade  in `fixed` alone: `cascade+who=log`; its `right` and `cost` are those of its episodes, which are few
 
 Of `whole`:
@@ -40,7 +43,8 @@ Of `whole`:
 `best`, over all pools of a row: of what is right in `who`, of the worth (plans.py) in `whole`; `low` and `high` are
 its 95 % interval, bootstrapped over pools, in `fixed` over seeds. `observed` and `observed_cost` are what real episodes
 came to; in 95 % the exact value lies between `observed_low` and `observed_high`. Of learned policies nothing is exact:
-`right` and `cost` are those of their episodes. `minutes`: of training on that pool.
+`right` and `cost` are those of their episodes. `minutes`: of training on that pool, reading
+and measuring included; `used`: in how many seeds it was better on what it held out, and so chose.
 """
 
 from __future__ import annotations
@@ -53,6 +57,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.agents.fixed import measure_fixed
+from bench.agents.own import measure_own
 from bench.agents.rows import Row, replace_rows
 from bench.agents.who import measure_redrawn
 from bench.agents.whole import measure_whole
@@ -61,6 +66,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PARTS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
     "redrawn": measure_redrawn,
     "fixed": measure_fixed,
+    "own": measure_own,
     "whole": measure_whole,
 }
 
@@ -73,7 +79,9 @@ def main() -> None:
     parser.add_argument("--outcomes", type=int, nargs="+", default=[0, 1, 3, 10, 30])
     parser.add_argument("--tasks", type=int, default=20, help="of each kind, on each pool")
     parser.add_argument("--learned", metavar="ORCHESTRATOR", nargs="*", default=[], help="whole: further policies")
-    parser.add_argument("--minutes", type=float, default=20, help="after which no further pool is begun")
+    parser.add_argument(
+        "--minutes", type=float, default=20, help="after which no further pool is begun; own: of a training"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "bench/results/agents.json")
     options = parser.parse_args()
     rows = list(PARTS[options.part](options))

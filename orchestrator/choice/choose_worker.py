@@ -8,7 +8,7 @@ from math import exp, log
 from random import Random
 
 from orchestrator.choice.outcomes import Record
-from orchestrator.choice.scores import SCORES, Candidate
+from orchestrator.choice.scores import Candidate, find_score
 from orchestrator.plan import WorkerChoice
 from pool_registry.language_models.completion import Draw
 
@@ -18,18 +18,21 @@ SHARPNESS = 0.1  # of a draw at temperature 1: a candidate that is better by thi
 
 @dataclass(frozen=True, slots=True)
 class Chooser:
-    """Orders the candidates for a need by one of the SCORES. Greedy, or drawn where `draw` has a temperature."""
+    """Orders the candidates for a need by one of the SCORES, on the pool of this name. Greedy, or drawn where `draw`
+    has a temperature."""
 
     by: str
     record: Record
     draw: Draw | None = None
+    pool: str = ""
 
     def order(self, need: str, candidates: Sequence[Candidate]) -> list[tuple[Candidate, WorkerChoice]]:
         """The candidates, the chosen one first, each with the choice that it would be. Blocks: call it from a
         thread."""
         if not candidates:
             return []
-        chances = SCORES[self.by](need, candidates)
+        by, score = find_score(self.by, self.pool)
+        chances = score(need, candidates)
         names = [candidate.worker for candidate in candidates]
         slow, expensive = (
             _shares([self.record.wall_s(name) for name in names]),
@@ -43,7 +46,7 @@ class Chooser:
         return [
             (
                 candidates[place],
-                describe_chance(candidates[place], chances[place], probabilities[place], self.by, len(candidates)),
+                describe_chance(candidates[place], chances[place], probabilities[place], by, len(candidates)),
             )
             for place in order
         ]

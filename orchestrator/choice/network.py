@@ -8,6 +8,7 @@ training runs wherever torch does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -102,7 +103,22 @@ class LogFigures(nn.Module):  # type: ignore[misc]  # torch has no types here
 
     def forward(self, logs: Logs, cosines: Tensor) -> Tensor:
         """The figures [rows, FIGURES]."""
-        weights = [torch.exp((cosines - 1) / width) for width in WIDTHS] + self._weigh(logs)
+        turned = [
+            torch.einsum("rv,rev->re", need, past)
+            for need, past in zip(self.turn(logs.need), self.turn(logs.past), strict=True)
+        ]
+        return self.count(logs, cosines, turned)
+
+    def turn(self, vectors: Tensor) -> list[Tensor]:
+        """Vectors after each learnt turn, of length 1."""
+        return [nn.functional.normalize(vectors.float() @ direction, dim=-1) for direction in self.directions]
+
+    def count(self, logs: Logs, cosines: Tensor, turned: Sequence[Tensor]) -> Tensor:
+        """The figures, by the cosines of needs and entries [rows, entries], and by those after each learnt turn, which
+        go through a soft step."""
+        fixed = [torch.exp((cosines - 1) / width) for width in WIDTHS]
+        learnt = zip(turned, self.sharpness, self.threshold, strict=True)
+        weights = fixed + [torch.sigmoid(sharpness * (cosine - threshold)) for cosine, sharpness, threshold in learnt]
         kernels = torch.stack(weights, dim=1) * logs.present.unsqueeze(1)  # [rows, kernels, entries]
         amounts, rights = kernels.sum(2), (kernels * logs.verdicts.unsqueeze(1)).sum(2)
         count = logs.present.sum(1, keepdim=True).float()
@@ -117,16 +133,6 @@ class LogFigures(nn.Module):  # type: ignore[misc]  # torch has no types here
         tool = logs.is_tool.float().unsqueeze(1)
         single = [tool, tool * logs.likeness.unsqueeze(1), _logit(pool_rate), pool_count.log1p(), _logit(rate)]
         return torch.cat([*single, count.log1p(), closest, _logit(near), amounts.log1p(), _logit(pool_near)], dim=1)
-
-    def _weigh(self, logs: Logs) -> list[Tensor]:
-        """The learnt kernels: a cosine after a learnt turn of both vectors, through a soft step."""
-        weights = []
-        for direction, sharpness, threshold in zip(self.directions, self.sharpness, self.threshold, strict=True):
-            need = nn.functional.normalize(logs.need.float() @ direction, dim=-1)
-            past = nn.functional.normalize(logs.past.float() @ direction, dim=-1)
-            cosines = torch.einsum("rv,rev->re", need, past)
-            weights.append(torch.sigmoid(sharpness * (cosines - threshold)))
-        return weights
 
 
 def _sum_groups(values: Tensor, group: Tensor) -> Tensor:
@@ -151,13 +157,21 @@ class SuccessPredictor(nn.Module):  # type: ignore[misc]  # torch has no types h
 
     def forward(self, tokens: Tensor, mask: Tensor, logs: Logs, cosines: Tensor) -> Tensor:
         """The logits [rows]."""
-        states = self.encoder(input_ids=tokens, attention_mask=mask.long()).last_hidden_state.float()
-        kept = mask.unsqueeze(2).float()
-        reading = (states * kept).sum(1) / kept.sum(1).clamp(min=1)
+        reading = self.read(tokens, mask)
         with torch.autocast(tokens.device.type, enabled=False):  # few numbers, and a probability: keep them exact
-            figures = self.figures(logs, cosines)
-            hidden = nn.functional.gelu(self.hidden(torch.cat([reading, figures], dim=1)))
-            return (self.out(hidden) + self.direct(figures)).squeeze(1)
+            return self.judge(reading, self.figures(logs, cosines))
+
+    def read(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """What the encoder makes of each row [rows, 384]."""
+        states: Tensor = self.encoder(input_ids=tokens, attention_mask=mask.long()).last_hidden_state.float()
+        kept = mask.unsqueeze(2).float()
+        return (states * kept).sum(1) / kept.sum(1).clamp(min=1)
+
+    def judge(self, reading: Tensor, figures: Tensor) -> Tensor:
+        """The logits [rows], by what was read and by the figures of each row's log."""
+        hidden = nn.functional.gelu(self.hidden(torch.cat([reading, figures], dim=1)))
+        logits: Tensor = (self.out(hidden) + self.direct(figures)).squeeze(1)
+        return logits
 
     def head_state(self) -> dict[str, Tensor]:
         """All weights beside the encoder's."""

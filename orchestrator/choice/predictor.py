@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assets import asset
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 FOLDER = "success-predictor"
 MAX_OUTCOMES = 400  # of a worker, the newest ones
+MAX_LOADED = 4  # predictors of different pools, 90 MB each
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +44,16 @@ def check_installed() -> None:
         )
 
 
-def predict_success(need: str, workers: Sequence[LoggedWorker]) -> list[float]:
-    """The chance that each worker of a pool serves a need. Blocks for some 30 ms a worker: call it from a thread.
-    Raises UnknownOrchestrator where the weights are not installed."""
+def predict_success(need: str, workers: Sequence[LoggedWorker], folder: Path | None = None) -> list[float]:
+    """The chance that each worker of a pool serves a need, by the predictor of a folder or the one that ships.
+
+    Blocks for some 30 ms a worker: call it from a thread. Raises UnknownOrchestrator where the weights are not
+    installed."""
     import torch
 
     from orchestrator.choice.network import Logs, join_segments, measure_cosines
 
-    tokenizer, predictor = load_predictor()
+    tokenizer, predictor = load_predictor(folder or asset(FOLDER))
     logs = [worker.outcomes[-MAX_OUTCOMES:] for worker in workers]
     texts = [need, *(outcome.need for log in logs for outcome in log)]
     vectors = torch.from_numpy(sentence_vectors.embed(texts)).float()
@@ -103,15 +107,15 @@ def write_segments(
     return TokenTable(tokens, lengths), torch.cat([opening, card, end, shown], dim=1)
 
 
-@cache
-def load_predictor() -> tuple[Any, Any]:
-    """The tokenizer and the network. Raises UnknownOrchestrator where its weights are not installed."""
+@lru_cache(MAX_LOADED)
+def load_predictor(folder: Path) -> tuple[Any, Any]:
+    """The tokenizer and the network of a folder. Raises UnknownOrchestrator where the weights that ship are not
+    installed."""
     check_installed()
     from safetensors.torch import load_file
 
     from orchestrator.choice.network import SuccessPredictor
 
-    folder = asset(FOLDER)
     tokenizer, encoder = sentence_vectors.load_encoder(folder)
     predictor = SuccessPredictor(encoder)
     predictor.load_state_dict(

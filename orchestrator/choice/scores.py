@@ -8,20 +8,25 @@ predictor  the success predictor (predictor.py), which has learnt to read card a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
+from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
 from orchestrator.choice.outcomes import Outcome
-from orchestrator.choice.predictor import LoggedWorker, predict_success
+from orchestrator.choice.own_predictors import find_own_predictor
+from orchestrator.choice.predictor import LoggedWorker, check_installed, load_predictor, predict_success
 from orchestrator.retrieval.likeness import compare_texts
 
 WIDTH = 0.1  # a past need that is less like this one than the most similar by this weighs e times less
 SURE = 0.5  # from this likeness on the most similar past need counts as one outcome, below it for less
 LEANING = 1.0  # outcomes that the wider record, or a tool's likeness, weighs
 PRIOR = 2.0  # outcomes that a chance of one half weighs beside a worker's record
+PREDICTOR = "predictor"
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +72,28 @@ def _weigh(candidate: Candidate, by_need: Mapping[str, float]) -> float:
     return (right + LEANING * leaning) / (sum(weights) + LEANING)
 
 
-def score_by_predictor(need: str, candidates: Sequence[Candidate]) -> list[float]:
-    """What the success predictor says. Blocks: call it from a thread. Raises UnknownOrchestrator without weights."""
+def score_by_predictor(need: str, candidates: Sequence[Candidate], folder: Path | None = None) -> list[float]:
+    """What the success predictor says: that of a folder, or the one that ships. Blocks: call it from a thread. Raises
+    UnknownOrchestrator without weights."""
     workers = [LoggedWorker(item.card, item.is_tool, item.likeness, item.outcomes) for item in candidates]
-    return predict_success(need, workers)
+    return predict_success(need, workers, folder)
 
 
 SCORES: Mapping[str, Score] = MappingProxyType(
-    {"cosine": score_by_cosine, "log": score_by_log, "predictor": score_by_predictor}
+    {"cosine": score_by_cosine, "log": score_by_log, PREDICTOR: score_by_predictor}
 )
+
+
+def find_score(name: str, pool: str) -> tuple[str, Score]:
+    """The score of this name on a pool, and what a trace calls it: the predictor that was trained on the pool's own log
+    counts where there is one (own_predictors.py). Blocks: call it from a thread."""
+    own = find_own_predictor(pool) if name == PREDICTOR else None
+    if own is None:
+        return name, SCORES[name]
+    check_installed()
+    try:
+        load_predictor(own)
+    except Exception as error:  # noqa: BLE001  whatever is wrong with its files, the one that ships can choose
+        log.warning("%s cannot be read, so the predictor that ships chooses on %s: %s", own, pool, error)
+        return name, SCORES[name]
+    return f"{PREDICTOR} of {pool}", lambda need, candidates: score_by_predictor(need, candidates, own)

@@ -104,7 +104,7 @@ class ReaderPolicy(Orchestrator):
 
     def choose_by(self, who: str, record: Callable[[], Record]) -> None:
         """Choose among the likely workers of a need by this score of choice/scores.py, where outcomes are known."""
-        self._make_chooser = lambda: Chooser(who, record(), self.draw)
+        self._make_chooser = lambda: Chooser(who, record(), self.draw, self._pool.pool.name)
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked; the episode then ends as orchestrator_failed."""

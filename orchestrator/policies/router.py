@@ -68,7 +68,7 @@ class RouterPolicy(Orchestrator):
             Candidate(agent, self._pool.workers[agent].spec.description, False, 0.0, tuple(record.outcomes(agent)))
             for agent in self._agents
         ]
-        ordered = Chooser(self._who, record, self.draw).order(query, candidates)
+        ordered = Chooser(self._who, record, self.draw, self._pool.pool.name).order(query, candidates)
         return [(candidate.worker, choice) for candidate, choice in ordered]
 
     def rank_agents(self, query: str) -> list[str]:

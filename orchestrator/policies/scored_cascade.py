@@ -15,7 +15,7 @@ from orchestrator.answers import write_answer_key
 from orchestrator.choice.choose_worker import describe_chance
 from orchestrator.choice.hopeless import are_hopeless
 from orchestrator.choice.outcomes import Record
-from orchestrator.choice.scores import SCORES, Candidate
+from orchestrator.choice.scores import Candidate, find_score
 from orchestrator.choice.weigh_answers import SURE, Reply, choose_next, weigh_answers
 from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.plan import AnswerConfidence, Turn, WorkerChoice, escape
@@ -39,6 +39,7 @@ class ScoredCascade:
     ) -> None:
         self._agents, self._prices, self._pool = agents, prices, pool
         self._score, self._record = score, record
+        self._by = score  # what a trace calls it
         self._choices: dict[str, WorkerChoice] = {}  # of this episode's query
 
     async def turn(self, episode: Episode) -> Turn:
@@ -62,9 +63,10 @@ class ScoredCascade:
             Candidate(agent, self._pool.workers[agent].spec.description, False, 0.0, tuple(record.outcomes(agent)))
             for agent in self._agents
         ]
-        chances = SCORES[self._score](query, candidates)
+        self._by, score = find_score(self._score, self._pool.pool.name)
+        chances = score(query, candidates)
         return {
-            candidate.worker: describe_chance(candidate, chance, 1.0, self._score, len(candidates))
+            candidate.worker: describe_chance(candidate, chance, 1.0, self._by, len(candidates))
             for candidate, chance in zip(candidates, chances, strict=True)
         }
 
@@ -93,7 +95,7 @@ class ScoredCascade:
         if not alone:
             return write_turn(steps)
         chance = self._choices[agents[0]].success
-        return replace(write_turn(steps, f"${first}"), confidence=AnswerConfidence(chance, self._score, 1, {}))
+        return replace(write_turn(steps, f"${first}"), confidence=AnswerConfidence(chance, self._by, 1, {}))
 
     def _answer(self, replies: Sequence[StepRun]) -> Turn:
         """Quote the likeliest answer as its first agent gave it: the limits of a run may hide the text from here."""
@@ -102,7 +104,7 @@ class ScoredCascade:
         first = {write_answer_key(read_reply(run)): run for run in reversed(replies)}
         answers = {read_reply(first[other])[:MAX_ANSWER_CHARS]: round(weighed[other], 4) for other in reversed(weighed)}
         likeliest_first = dict(reversed(answers.items()))
-        confidence = AnswerConfidence(round(chance, 4), self._score, len(replies), likeliest_first)
+        confidence = AnswerConfidence(round(chance, 4), self._by, len(replies), likeliest_first)
         return replace(write_turn([], f"${first[key].step.id}"), confidence=confidence)
 
     def _weigh(self, replies: Sequence[StepRun]) -> dict[str, float]:

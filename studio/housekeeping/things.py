@@ -13,6 +13,7 @@ from sqlalchemy import func, update
 from sqlmodel import Session, col, select
 
 from orchestrator.checkpoints import STARTERS, complete_steps
+from orchestrator.choice.own_predictors import find_own_folder
 from orchestrator.failure_memory.lessons import LessonRow
 from orchestrator.traces.store import EpisodeRow, EventRow, StarRow, Store
 from pool_registry.errors import StorageError
@@ -134,7 +135,8 @@ class Things:
             keep_versions(session, name)
             session.flush()
 
-        return self.trash.put("pool", name, rows, TaskBook(self._tasks_file(name)).files, prepare)
+        places = (*TaskBook(self._tasks_file(name)).files, self._own_predictor(name))
+        return self.trash.put("pool", name, rows, places, prepare)
 
     def _rename_pool(self, name: str, new: str) -> str:
         blocking = self._pool_dependents(name).blocking
@@ -147,6 +149,8 @@ class Things:
             renamed = update(ReadOnlyPoolRow).where(col(ReadOnlyPoolRow.name) == name).values(name=new)
             session.connection().execute(renamed)
             TaskBook(self._tasks_file(name)).move(self._tasks_file(new))
+            if self._own_predictor(name).is_dir() and not self._own_predictor(new).exists():
+                self._own_predictor(name).rename(self._own_predictor(new))
 
         self._put_pool(name, move)
         return "earlier traces keep the old name, and its older versions are in the trash"
@@ -170,6 +174,7 @@ class Things:
         lessons = self._store.lessons.count(name)
         affected += [f"its failure memory goes with it: {count_of(lessons, 'lesson')}"] if lessons else []
         affected += ["its own tasks go with it"] if self._tasks_file(name).is_file() else []
+        affected += ["its own success predictor goes with it"] if self._own_predictor(name).is_dir() else []
         return Dependents(tuple(blocking), tuple(affected))
 
     def find_trace_dependents(self, ids: Sequence[str]) -> Dependents:
@@ -268,6 +273,9 @@ class Things:
     def _job_uses(self, job: str, name: str) -> bool:
         recipe = self._jobs.folder(job).recipe
         return recipe.is_file() and any(_names(word, name) for word in recipe.read_text(encoding="utf-8").split())
+
+    def _own_predictor(self, pool: str) -> Path:
+        return find_own_folder(pool, self._store.home.root)
 
     def _tasks_file(self, pool: str) -> Path:
         return self._store.home.root / "tasks" / f"{pool}.jsonl"

@@ -14,6 +14,7 @@ from trainer.tasks.verifier import AnyVerifier
 # Who wrote a task's words: `tasks make`, or a person; "" where they are generated, or come from elsewhere.
 Origin: TypeAlias = Literal["made", "own", ""]
 CUSTOM = "custom"  # the split of tasks that were recognised from a query and have no index
+HELD_BACK = ("validation", "test")  # splits whose tasks measure what was trained, so that nothing is learnt of them
 
 
 @dataclass(frozen=True, slots=True)

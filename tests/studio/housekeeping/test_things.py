@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.choice.own_predictors import find_own_folder
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.process_identity import this_process
 from orchestrator.plan import Turn
@@ -109,6 +110,21 @@ def test_a_pool_takes_its_tasks_along_to_another_name(store):
     assert store.pools.latest("ours").pool.workers == (CALC,) and tasks.with_name("ours.jsonl").is_file()
     with pytest.raises(StorageError, match="ships"):
         Things(store).delete("pool", "starter")
+
+
+def test_a_pool_takes_its_success_predictor_along_to_another_name_and_to_the_trash(store):
+    figures = find_own_folder("mine", store.home.root) / "1" / "figures.json"
+    figures.parent.mkdir(parents=True)
+    figures.write_text("{}")
+    things = Things(store)
+    things.rename("pool", "mine", "ours")
+    renamed = find_own_folder("ours", store.home.root)
+    assert (renamed / "1" / "figures.json").is_file() and not figures.exists()
+    assert "its own success predictor goes with it" in things.find_dependents("pool", "ours").affected
+    entry = things.delete("pool", "ours")
+    assert not renamed.exists()
+    things.trash.restore(entry.key)
+    assert (renamed / "1" / "figures.json").is_file()
 
 
 def test_what_is_served_or_runs_is_not_deleted(store):

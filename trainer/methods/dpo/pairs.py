@@ -28,9 +28,8 @@ from trainer.demonstrations.transcripts import (
 )
 from trainer.methods.dpo.section import PairSettings, Source
 from trainer.recipe_sections import ModelSettings
-from trainer.tasks.task import normalize_query
+from trainer.tasks.task import HELD_BACK, normalize_query
 
-HELD_BACK = ("validation", "test")  # splits whose tasks measure checkpoints
 DIGEST_BITS = 32
 HOW_TO_MAKE_PAIRS = (
     "a pair is a right and a wrong run of the same query. Let an orchestrator try training tasks several times "
