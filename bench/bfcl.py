@@ -12,7 +12,8 @@ one call in a turn, so that those of all its turns count. The oracle replays the
 `--package` takes the wheel, or a folder that it was unpacked into; without it the package that is installed is taken
 (`pip install --no-deps bfcl-eval`). Of the many packages that it requires none is needed here. `tasks` are drawn from
 each category by `--seed`; more tasks contain the fewer. Intervals are 95 %, bootstrapped over tasks. `unreadable`: the
-tasks in which a turn held no plan; as in the leaderboard, that is right where nothing may be called.
+tasks in which a turn held no plan; as in the leaderboard, that is right where nothing may be called, unless the
+orchestrator itself failed.
 
 No lesson is made from these questions, and nothing of the package is kept.
 """
@@ -26,11 +27,12 @@ import platform
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from random import Random
 from types import ModuleType, SimpleNamespace
@@ -180,19 +182,16 @@ def name_error(verdict: Mapping[str, Any]) -> str:
 
 def read_entries(category: str) -> list[Entry]:
     """Every entry of a category, with its possible answers where it has some."""
-    data = files("bfcl_eval") / "data"
-    name = f"BFCL_v4_{category}.json"
-    answers = data / "possible_answer" / name
-    possible = (
-        {row["id"]: row["ground_truth"] for row in read_lines(answers.read_text("utf-8"))} if answers.is_file() else {}
-    )
-    return [
-        make_entry(category, row, possible.get(row["id"], ())) for row in read_lines((data / name).read_text("utf-8"))
-    ]
+    data, name = files("bfcl_eval") / "data", f"BFCL_v4_{category}.json"
+    answers = {row["id"]: row["ground_truth"] for row in read_rows(data / "possible_answer" / name)}
+    return [make_entry(category, row, answers.get(row["id"], ())) for row in read_rows(data / name)]
 
 
-def read_lines(text: str) -> Iterator[dict[str, Any]]:
-    return (json.loads(line) for line in text.splitlines() if line.strip())
+def read_rows(file: Traversable) -> list[dict[str, Any]]:
+    """The JSON lines of a file; none where it is not there."""
+    if not file.is_file():
+        return []
+    return [json.loads(line) for line in file.read_text("utf-8").split("\n") if line.strip()]
 
 
 def make_entry(category: str, row: Mapping[str, Any], answers: Iterable[FunctionCall] = ()) -> Entry:
@@ -246,8 +245,10 @@ async def run_entry(name: str, entry: Entry, checker: Checker) -> Outcome:
         orchestrator = make_orchestrator(name, live, make_reference(entry), Draw())
         episode = await run_episode(EpisodeSpec(entry.query, source="evaluation"), orchestrator, live)
     calls = write_calls(episode, entry)
-    readable = all(done.turn is None or done.turn.error is None for done in episode.rounds)
-    return Outcome(entry, calls, judge(entry, calls, checker), readable)
+    turns = [done.turn for done in episode.rounds if done.turn is not None]
+    failed = any(turn.failed for turn in turns)
+    problem = "failed" if failed else judge(entry, calls, checker)
+    return Outcome(entry, calls, problem, readable=all(turn.error is None for turn in turns))
 
 
 def judge(entry: Entry, calls: Sequence[FunctionCall], checker: Checker) -> str:
@@ -272,7 +273,8 @@ def make_pool(entry: Entry, limits: Limits = FIRST_TURN, with_agent: bool = Fals
         for name, function in zip(name_workers(entry), entry.functions, strict=True)
     ]
     if with_agent:
-        specs.append(WorkerSpec(name=AGENT, kind="local_model", description="A small language model on this machine."))
+        words = "A small language model on this machine."
+        specs.append(WorkerSpec(name=AGENT, kind="local_model", description=words, timeout_s=3600))
     return Pool(name="bfcl", workers=tuple(specs), limits=limits)
 
 

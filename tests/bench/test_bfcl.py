@@ -124,6 +124,13 @@ def test_an_error_is_named_where_one_call_was_compared():
     assert name_error({"error_type": "multiple_function_checker:wrong_count", "error": ["Two."]}) == "wrong_count"
 
 
+def test_an_orchestrator_that_fails_is_not_right_to_call_nothing():
+    parameters = {"type": "dict", "properties": {"size": {"type": "integer", "enum": ["S"]}}, "required": ["size"]}
+    function = {"name": "order", "description": "Order a shirt.", "parameters": parameters}
+    outcome = run("random_plan", Entry("0", IRRELEVANCE, "What is a shirt?", (function,)))
+    assert not outcome.calls and outcome.problem == "failed"
+
+
 @pytest.mark.parametrize(("count", "problem"), [(0, "called nothing"), (2, "too few calls"), (4, "too many calls")])
 def test_a_wrong_number_of_calls_is_said_in_words(count, problem):
     entry = write_entry("parallel", ANSWERS)
