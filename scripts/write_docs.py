@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -133,6 +133,14 @@ CHECKPOINTS = {
     "starter-grpo": "`starter-grpo` (tiny), one pool, bound",
     "starter-grpo, unbound": "the same, not bound",
 }
+BFCL_ROWS = {
+    "oracle": "the package's own answers",
+    "smollm2-reader": "`smollm2-reader`, as shipped",
+    ALONE: "the model alone",
+    "react:assistant": "ReAct with SmolLM2-135M",
+    "random_plan": "random plans",
+}
+BFCL_CATEGORIES = ("multiple", "parallel", "parallel_multiple", "irrelevance")
 REACH = {
     "plain": "plain questions, on the pool that ships",
     "blind": "questions by hand on six pools, by somebody who had seen no lesson",
@@ -170,10 +178,22 @@ def write_generalization(checkpoints: Sequence[str]) -> str:
 
 def write_cell(cell: str, checkpoint: str) -> str:
     row = read_generalization().get((cell, checkpoint))
-    if row is None:
-        return "-"
+    return "-" if row is None else write_share(row["correct"], row)
+
+
+def write_share(right: float, row: Mapping[str, Any]) -> str:
     low, high = row["interval"]
-    return f"{row['correct']:.2f} [{low:.2f}, {high:.2f}] of {row['tasks']}"
+    return f"{right:.2f} [{low:.2f}, {high:.2f}] of {row['tasks']}"
+
+
+def bfcl() -> str:
+    """What is right in four categories of a public benchmark (bench/bfcl.py)."""
+    results = json.loads((ROOT / "bench" / "results" / "bfcl.json").read_text(encoding="utf-8"))["rows"]
+    cells = {(row["orchestrator"], row["category"]): write_share(row["right"], row) for row in results}
+    lines = [
+        (text, *(cells.get((name, category), "-") for category in BFCL_CATEGORIES)) for name, text in BFCL_ROWS.items()
+    ]
+    return markdown(("who plans", *(f"`{category}`" for category in BFCL_CATEGORIES)), lines)
 
 
 @cache
@@ -196,6 +216,7 @@ TABLES: dict[str, Callable[[], str]] = {
         rewards,
         clients,
         generalization,
+        bfcl,
         reach,
     )
 }
