@@ -40,8 +40,8 @@ SHAPES: Mapping[str, Sequence[tuple[int | str, ...]]] = {
 LEVELS: Mapping[int, Sequence[str]] = {1: ("route",), 2: ("chain", "join"), 3: ("long_chain", "long_join", "fork")}
 LABELS = (
     "question", "item", "ticket", "request", "matter", "file", "point", "task", "issue", "job", "no.", "#", "query",
-    "entry", "problem", "ask", "exercise", "assignment", "enquiry", "Q", "part", "section", "number", "line", "order", "claim",
-    "lead",
+    "entry", "problem", "ask", "exercise", "assignment", "enquiry", "Q", "part", "section", "number", "line", "order",
+    "claim", "lead",
 )  # fmt: skip
 LAYOUTS = (
     "{question} ({ref}{given})", "{question} [{ref}{given}]", "{ref}{given}: {question}", "{ref}: {question}{given}",
