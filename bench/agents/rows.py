@@ -37,8 +37,12 @@ def _share(figures: Sequence[tuple[float, float, float]]) -> float:
 
 
 def replace_rows(path: Path, rows: Sequence[Row]) -> None:
-    """Write rows of one part and one way of drawing pools in the place of those that the file has."""
+    """Write rows of a part, a way of drawing pools and a policy in the place of those that the file has of it."""
     old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    new = {(row["part"], row["pools"]) for row in rows}
-    kept = [row for row in old if (row["part"], row["pools"]) not in new]
+    new = {_name_measurement(row) for row in rows}
+    kept = [row for row in old if _name_measurement(row) not in new]
     path.write_text(json.dumps([*kept, *rows], indent=1) + "\n", encoding="utf-8")
+
+
+def _name_measurement(row: Row) -> tuple[object, ...]:
+    return row["part"], row["pools"], row["policy"]

@@ -36,8 +36,8 @@ Of `whole`:
     random    an expert by lot (`direct`)
     votes     everybody answers, the cheapest expert merges (`fan_out`)
     cascade   the product's own: the cheapest first, until one says that it is sure
-    others    orchestrators by their names (`--learned smollm2-reader+who=predictor`); their scores read the last of
-              `--outcomes` of each expert and topic
+    others    orchestrators by their names (`--learned smollm2-agents+who=predictor`); their scores read the last of
+              `--outcomes` of each expert and topic, and the rows are theirs alone
 
 `right` and `cost` (cents a question) are exact, from the skills. `closed` is the share of the gap between `single` and
 `best`, over all pools of a row: of what is right in `who`, of the worth (plans.py) in `whole`; `low` and `high` are

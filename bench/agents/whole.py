@@ -126,7 +126,8 @@ def make_scene(pool: int, seed: int, kind: Kind, tasks: int) -> Scene:
 
 
 def measure_whole(options: argparse.Namespace) -> Iterator[Row]:
-    """A row for each kind of task and policy, over as many pools as there is time for."""
+    """A row for each kind of task and policy, over as many pools as there is time for; where policies are named, of
+    those alone."""
     deadline = time.monotonic() + 60 * options.minutes
     for kind in KINDS:
         pools: list[dict[str, list[Play]]] = []
@@ -136,7 +137,7 @@ def measure_whole(options: argparse.Namespace) -> Iterator[Row]:
                     scene = make_scene(pool, seed, kind, options.tasks)
                     pools.append(asyncio.run(play_scene(scene, (*POLICIES, *options.learned), options.outcomes[-1])))
         print(f"{kind}: {len(pools)} pools", file=sys.stderr, flush=True)
-        for policy in (*POLICIES, *options.learned) if pools else ():
+        for policy in (options.learned or POLICIES) if pools else ():
             outcomes = options.outcomes[-1] if policy not in POLICIES else None
             yield describe(pools, kind, policy, options.seeds, outcomes)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.checkpoints import checkpoint_names, find_last_resort, plans_any_pool
+from orchestrator.checkpoints import STARTERS, checkpoint_names, find_last_resort, plans_any_pool
 from orchestrator.orchestrator_name import OrchestratorName
 from pool_registry.pool import Pool
 
@@ -21,8 +21,13 @@ def choose_default(pool: Pool) -> str:
 
 
 def suggest_orchestrators(pool: Pool) -> list[str]:
-    """The orchestrators that can plan for this pool whatever the query, the best first."""
+    """The orchestrators that can plan for this pool whatever the query, the best first. One that learnt to ask agents
+    is for pools that have some, and the best where there is nothing else."""
+    agents = pool.agents()
+    has_agents_alone = bool(agents) and len(agents) == len(pool.enabled)
     starters = [name for name in checkpoint_names() if plans_any_pool(name)]
+    starters = [name for name in starters if agents or not STARTERS[name].asks_agents]
+    starters.sort(key=lambda name: STARTERS[name].asks_agents != has_agents_alone)
     return starters + [write_model_name(agent) for agent in list_chat_models(pool)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from orchestrator.checkpoints import find_checkpoint, plans_any_pool
+from orchestrator.checkpoints import STARTERS, find_checkpoint, plans_any_pool
 from orchestrator.policies.labels import label_orchestrator
 from pool_registry.pool import Pool
 from studio.frame.document import PageDocument
@@ -64,9 +64,10 @@ def _describe_general(name: str, pool: Pool) -> OrchestratorLine:
     if plans_any_pool(name):
         untrained = "" if pool.name == STARTER else " It has not been trained on this pool."
         languages = describe_languages(find_checkpoint(name)[1])
+        agents = "Learnt to put questions to agents in words, too. " if STARTERS[name].asks_agents else ""
         about = (
             "Reads any pool: says what each step needs and binds that to a worker. "
-            f"{languages} Needs no key.{untrained}"
+            f"{agents}{languages} Needs no key.{untrained}"
         )
         return OrchestratorLine(name=name, label=label_orchestrator(name), about=about, job="")
     about = "A chat model of this pool; it reads the listing of the workers."

@@ -1,4 +1,4 @@
-"""New rows take the place of those of their part alone."""
+"""New rows take the place of those of their part and policy alone."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from bench.agents.ground import Judged
 from bench.agents.rows import describe_gaps, replace_rows
 
 
-def test_rows_of_other_parts_stay(tmp_path):
+def test_rows_of_other_parts_and_policies_stay(tmp_path):
     path = tmp_path / "agents.json"
-    replace_rows(path, [{"part": "who", "pools": "redrawn", "right": 1}, {"part": "whole", "pools": "redrawn"}])
-    replace_rows(path, [{"part": "who", "pools": "fixed"}])
-    replace_rows(path, [{"part": "who", "pools": "redrawn", "right": 2}])
-    rows = json.loads(path.read_text())
-    assert [(row["part"], row["pools"], row.get("right")) for row in rows] == [
-        ("whole", "redrawn", None),
-        ("who", "fixed", None),
-        ("who", "redrawn", 2),
-    ]
+    old = {"part": "who", "pools": "redrawn", "policy": "log", "right": 1}
+    others = [{**old, "part": "whole"}, {**old, "pools": "fixed"}, {**old, "policy": "podium"}]
+    replace_rows(path, [old, *others])
+    replace_rows(path, [{**old, "right": 2}])
+    assert json.loads(path.read_text()) == [*others, {**old, "right": 2}]
 
 
 def test_the_gap_runs_from_the_best_single_expert_to_the_best_choice():

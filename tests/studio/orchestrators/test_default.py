@@ -19,7 +19,7 @@ def agent(name: str, kind: str) -> WorkerSpec:
 
 
 LOCAL, CHAT = agent("near", "local_model"), agent("far", "chat")
-READER, SMALLEST = "smollm2-reader", "starter-grpo"
+READER, FOR_AGENTS, SMALLEST = "smollm2-reader", "smollm2-agents", "starter-grpo"
 MINE = Pool(name="mine", workers=(LOCAL, CHAT))
 
 
@@ -33,6 +33,13 @@ def checkpoints(monkeypatch):
 def test_the_reader_is_the_default_of_every_pool(checkpoints, pool):
     checkpoints(READER, SMALLEST)
     assert choose_default(pool) == READER
+
+
+def test_where_there_are_agents_alone_the_reader_that_learnt_to_ask_them_comes_first(checkpoints):
+    checkpoints(READER, FOR_AGENTS, SMALLEST)
+    assert suggest_orchestrators(MINE) == [FOR_AGENTS, READER, "model:far:plan"]
+    assert suggest_orchestrators(starter_pool())[:2] == [READER, FOR_AGENTS], "it has tools, too"
+    assert suggest_orchestrators(Pool(name="empty")) == [READER]
 
 
 def test_without_the_reader_a_chat_model_plans(checkpoints):
@@ -57,8 +64,8 @@ def test_a_second_reader_that_ships_is_one_row(checkpoints, monkeypatch):
     assert ("Large reader", "large-reader") in orchestrator_choices(pool=MINE), "it is no demonstration"
 
 
-def test_what_plans_for_any_pool_comes_first_and_what_lacks_a_model_says_so(checkpoints):
-    checkpoints(SMALLEST, READER)
+def test_what_plans_for_any_pool_comes_first_and_what_lacks_a_model_says_so(monkeypatch):
+    monkeypatch.setattr(choices, "checkpoint_names", lambda: [SMALLEST, READER])
     labels = {name: label for label, name in orchestrator_choices(pool=Pool(name="bare"))}
     names = list(labels)
     assert names[:2] == [READER, "model"] and labels[SMALLEST].endswith(" · demonstration")

@@ -173,7 +173,7 @@ def test_the_teachers_of_a_pool_are_its_models_the_reader_and_reference_plans(co
     )
     runtime.store.pools.save(Pool(name="mine", workers=(planner,)))
     reply = commands.run("check", {"recipe": {**SMALL, "pool": "mine"}})
-    assert reply["teachers"] == ["oracle", "smollm2-reader", "model:planner:plan"]
+    assert reply["teachers"] == ["oracle", "smollm2-agents", "smollm2-reader", "model:planner:plan"]
 
 
 @pytest.mark.parametrize(("teacher", "lacks"), [("model:nobody", "no agent"), ("job-that-is-not", "job-that-is-not")])

@@ -82,7 +82,8 @@ def test_what_can_orchestrate_a_pool_and_what_a_trained_one_scored(send, runtime
     from tests.trainer.jobs.test_outcome import append_solved
     from trainer.pool_recipe import build_pool_recipe
 
-    assert [row["name"] for row in send("orchestrators")["orchestrators"]] == ["smollm2-reader"]
+    general = [row["name"] for row in send("orchestrators")["orchestrators"]]
+    assert general == ["smollm2-reader", "smollm2-agents"]
     monkeypatch.setattr(runtime.jobs, "start_next", lambda: None)
     row = runtime.jobs.submit(build_pool_recipe("shop", 10))
     name = f"{row.id}@27"
