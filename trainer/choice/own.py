@@ -44,7 +44,7 @@ AT_ONCE = 16  # questions of a step, at most
 STOPS = (0, 5, 10, 20, 40, 80, 160)  # steps of which cross-validation chooses
 RATES = {"directions": 1e-4, "hidden": 1e-4, "out": 3e-4, "direct": 3e-4}  # by a part of the weights' names
 READING_SHARE = 0.6  # of the minutes
-TOLD_EVERY = 5.0  # seconds
+REPORT_EVERY = 5.0  # seconds
 
 Progress = Callable[[str], None]
 ReadBatch = tuple[OwnBatch, Tensor]
@@ -97,13 +97,13 @@ class OwnTraining:
     def _read(self, places: Sequence[int], what: str, until: float | None) -> list[ReadBatch]:
         at_once = max(1, min(AT_ONCE, len(places) // (2 * FOLDS)))
         batches: list[ReadBatch] = []
-        told = time.perf_counter()
+        last_report = time.perf_counter()
         for start in range(0, len(places), at_once):
             now = time.perf_counter()
             if until is not None and now > until and len(batches) >= 2 * FOLDS:
                 break
-            if now - told > TOLD_EVERY:
-                told = now
+            if now - last_report > REPORT_EVERY:
+                last_report = now
                 self._tell(f"read {start} of {len(places)} questions {what}")
             batch = make_batch(self._log, self.table, places[start : start + at_once], self._shown)
             batches.append((batch, read_rows(self.shipped, self.table, batch)))
@@ -116,7 +116,7 @@ class OwnTraining:
         for fold in range(FOLDS):
             unseen = batches[fold::FOLDS]
             hidden = torch.zeros_like(self._shown)
-            hidden[join_outcomes(unseen).asked] = True
+            hidden[join_outcomes(unseen).question] = True
             seen = [read for place, read in enumerate(batches) if place % FOLDS != fold]
             rest = [(hide_questions(batch, hidden), reading) for batch, reading in seen]
             now = time.perf_counter()
@@ -168,7 +168,7 @@ class OwnTraining:
             for worker in self._log.workers
         ]
         chances: list[float] = []
-        for place in dict.fromkeys(outcomes.asked.tolist()):
+        for place in dict.fromkeys(outcomes.question.tolist()):
             question = self._log.questions[place]
             candidates = [
                 Candidate(worker.name, worker.card, worker.is_tool, likeness, logs[candidate])
@@ -230,7 +230,7 @@ def join_outcomes(batches: Sequence[ReadBatch]) -> Outcomes:
     """The outcomes of several batches, in the order in which `score` has their logits."""
     parts = [batch.outcomes for batch, _ in batches]
     return Outcomes(
-        torch.cat([part.asked for part in parts]),
+        torch.cat([part.question for part in parts]),
         torch.cat([part.right for part in parts]),
         torch.cat([part.weight for part in parts]),
     )

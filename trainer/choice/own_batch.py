@@ -88,17 +88,17 @@ def make_batch(log: OwnLog, table: OwnTable, places: Sequence[int], shown: Tenso
     """The rows of these questions. `shown` [questions]: which ones may stand in a log; none stands in its own."""
     questions = [log.questions[place] for place in places]
     number = torch.tensor(places)
-    asked = torch.arange(len(places)).repeat_interleave(torch.tensor([len(row.candidates) for row in questions]))
+    row_question = torch.arange(len(places)).repeat_interleave(torch.tensor([len(row.candidates) for row in questions]))
     worker = torch.tensor([candidate for row in questions for candidate in row.candidates])
     past, in_log = table.past[worker], table.question[worker]
-    present = table.present[worker] & shown[in_log] & (in_log != number[asked].unsqueeze(1))
-    cosines = (table.vectors[table.need[number]] @ table.vectors.T)[asked].gather(1, past)
+    present = table.present[worker] & shown[in_log] & (in_log != number[row_question].unsqueeze(1))
+    cosines = (table.vectors[table.need[number]] @ table.vectors.T)[row_question].gather(1, past)
     cosines = torch.where(present, cosines, torch.full_like(cosines, -1.0))
     nothing = torch.zeros(len(worker), 0, VECTOR)
     likeness = torch.tensor([value for row in questions for value in row.likeness])
-    logs = Logs(nothing, nothing, table.verdicts[worker], present, asked, table.is_tool[worker], likeness)
+    logs = Logs(nothing, nothing, table.verdicts[worker], present, row_question, table.is_tool[worker], likeness)
     mark, end = torch.full((len(worker), 1), CLS), torch.full((len(worker), 1), SEP)
-    need, card = table.need[number][asked].unsqueeze(1), table.card[worker].unsqueeze(1)
+    need, card = table.need[number][row_question].unsqueeze(1), table.card[worker].unsqueeze(1)
     entries = show_log(cosines, past, logs.verdicts)
     pairs = [(row.right.get(place, 0.0), row.given.get(place, 0)) for row in questions for place in row.candidates]
     right, weight = torch.tensor([pair[0] for pair in pairs]), torch.tensor([float(pair[1]) for pair in pairs])
@@ -111,7 +111,7 @@ def make_batch(log: OwnLog, table: OwnTable, places: Sequence[int], shown: Tenso
         logs=logs,
         cosines=cosines,
         judged=judged,
-        outcomes=Outcomes(number[asked][judged], right[judged], weight[judged]),
+        outcomes=Outcomes(number[row_question][judged], right[judged], weight[judged]),
     )
 
 

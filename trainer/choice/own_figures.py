@@ -19,7 +19,7 @@ LEAST_SLOPE = 0.1  # the order of workers stays
 class Outcomes:
     """Outcomes by row, a worker and a question each: the place of the question, the share of right ones, how many."""
 
-    asked: Tensor
+    question: Tensor
     right: Tensor
     weight: Tensor
 
@@ -66,7 +66,7 @@ def judge_chances(logits: Tensor, outcomes: Outcomes) -> Judgement:
 
 def _judge_choices(logits: Tensor, outcomes: Outcomes) -> list[float]:
     """The share of right outcomes of the likeliest worker, for each question whose workers differ."""
-    rows = [(outcomes.asked == question).nonzero().squeeze(1) for question in outcomes.asked.unique()]
+    rows = [(outcomes.question == question).nonzero().squeeze(1) for question in outcomes.question.unique()]
     rights = [(logits[row], outcomes.right[row]) for row in rows]
     return [float(right[chances.argmax()]) for chances, right in rights if float(right.max() - right.min()) > 0]
 
@@ -88,11 +88,11 @@ def fit_scale(logits: Tensor, outcomes: Outcomes) -> Scale:
 def scale_by_other_half(logits: Tensor, outcomes: Outcomes) -> Tensor:
     """The logits scaled for each half of the questions by what the other half shows, so that no outcome is measured
     with a scale that has seen it."""
-    first = outcomes.asked % 2 == 0
+    first = outcomes.question % 2 == 0
     scaled = logits.clone()
     for half in (first, ~first):
         other = ~half
-        seen = Outcomes(outcomes.asked[other], outcomes.right[other], outcomes.weight[other])
+        seen = Outcomes(outcomes.question[other], outcomes.right[other], outcomes.weight[other])
         scaled[half] = fit_scale(logits[other], seen).apply(logits[half])
     return scaled
 
