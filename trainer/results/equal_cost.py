@@ -1,7 +1,8 @@
 """Compares an orchestrator with the baselines at equal cost.
 
 Two baselines can be mixed: asked for a share of the tasks each, drawn by lot, they cost and score what lies between
-them. The best mixtures at every price are the upper convex hull of the baselines over price, from nothing for nothing
+them (means do; medians of seconds do not). The best mixtures at every price are the upper convex hull of the baselines
+over price, from nothing for nothing
 (RouterBench, arXiv 2403.12031, section 3). An orchestrator is worth its price where it lies above the hull. The hull
 is chosen on the tasks that it is judged on, which favours the baselines.
 """
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict
 
 from trainer.results.by_task import SamplesByTask
-from trainer.results.figures import Figures, Price, get_price
+from trainer.results.figures import Figures, MeanPrice, get_price
 from trainer.results.statistics import Estimate, bootstrap_difference
 
 
@@ -49,7 +50,7 @@ class Results:
 
 
 def compare_at_equal_cost(
-    results: Mapping[str, Results], price: Price, baselines: Collection[str]
+    results: Mapping[str, Results], price: MeanPrice, baselines: Collection[str]
 ) -> dict[str, CostComparison]:
     """Compare each orchestrator with the mixtures of baselines other than itself, where there is one to compare with
     and they have done a task in common."""
@@ -62,7 +63,7 @@ def compare_at_equal_cost(
     return compared
 
 
-def find_hull(baselines: Mapping[str, Figures], price: Price) -> list[HullPoint]:
+def find_hull(baselines: Mapping[str, Figures], price: MeanPrice) -> list[HullPoint]:
     """Find the baselines on the upper convex hull of mean score over price, the cheapest first."""
     points = [HullPoint(name=name, price=get_price(row, price), mean=row.mean.mean) for name, row in baselines.items()]
     hull: list[HullPoint] = []
@@ -87,7 +88,7 @@ def _slope(price: float, score: float, point: HullPoint) -> float:
 
 
 def _compare(
-    name: str, results: Mapping[str, Results], price: Price, hull: Sequence[HullPoint]
+    name: str, results: Mapping[str, Results], price: MeanPrice, hull: Sequence[HullPoint]
 ) -> CostComparison | None:
     shares = _mix(hull, get_price(results[name].figures, price))
     mine = results[name].tasks

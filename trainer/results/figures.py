@@ -18,6 +18,7 @@ from trainer.results.rows import ResultRow
 from trainer.results.statistics import Estimate, bootstrap_mean, entropy, mean, pass_all, pass_at, quantile
 
 GroupKey = Literal["orchestrator", "family", "level", "condition", "split", "source"]
+MeanPrice = Literal["cost", "tokens"]  # of an episode
 Price = Literal["cost", "tokens", "p50_s"]
 DIRECT = "direct:"
 

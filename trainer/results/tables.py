@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.policies.registry import is_baseline
+from orchestrator.policies.registry import is_untrained
 from pool_registry.actions import JsonValue
 from trainer.errors import UnknownReference
 from trainer.results.by_task import group_by_task
 from trainer.results.equal_cost import CostComparison, Results, compare_at_equal_cost
-from trainer.results.figures import Figures, Price, compute_figures, find_best_single, group_rows
+from trainer.results.figures import Figures, MeanPrice, compute_figures, find_best_single, group_rows
 from trainer.results.paired import PairedComparison, compare_paired
 from trainer.results.rows import RESULTS, ResultRow, list_orchestrators, read_results
 from trainer.results.statistics import Estimate
@@ -120,9 +120,9 @@ def _compare_costs(
     groups: Mapping[str, Collection[ResultRow]], figures: Mapping[str, Figures]
 ) -> dict[str, CostComparison]:
     """Against the baselines at equal cost: in dollars where any call has a price, else in tokens."""
-    price: Price = "cost" if any(row.cost > 0 for row in figures.values()) else "tokens"
+    price: MeanPrice = "cost" if any(row.cost > 0 for row in figures.values()) else "tokens"
     results = {name: Results(group_by_task(rows), figures[name]) for name, rows in groups.items()}
-    return compare_at_equal_cost(results, price, list(filter(is_baseline, results)))
+    return compare_at_equal_cost(results, price, list(filter(is_untrained, results)))
 
 
 def render_markdown(rows: Sequence[TableRow], reference: ReferenceRows) -> str:

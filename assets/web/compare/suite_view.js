@@ -262,6 +262,18 @@ export class SuiteView {
     return { axis: chosen[0], label: chosen[1], written: chosen[2], priced: priced("cost") };
   }
 
+  /**
+   * The price by which baselines can be mixed: what an episode takes on average. Medians do not mix.
+   * @param {import("../types").SuiteDocument} reply
+   * @returns {["cost" | "tokens", string, (value: number) => string]}
+   */
+  meanAxis(reply) {
+    const { axis, label, written, priced } = this.axis(reply);
+    if (axis !== "p50_s") return [axis, label, written];
+    const [, words, write] = PRICES.find(([name]) => name === (priced ? "cost" : "tokens"));
+    return [priced ? "cost" : "tokens", words, write];
+  }
+
   /** @param {import("../types").SuiteDocument} reply */
   pareto(reply) {
     const { axis, label, written, priced } = this.axis(reply);
@@ -270,7 +282,7 @@ export class SuiteView {
       name: this.page.label(point.name), key: point.name, x: point.price, y: [point.mean.mean, point.mean.low, point.mean.high],
       efficient: point.efficient, note: `${interval([point.mean.mean, point.mean.low, point.mean.high])}, ${written(point.price)}`,
     }));
-    const hull = reply.hull[axis];
+    const hull = axis === "p50_s" ? [] : reply.hull[axis];
     const colours = new Map(dots.map((dot) => [dot.name, this.colours.get(dot.key)]));
     const figure = new Figure({
       name: "pareto", title: "Accuracy against price",
@@ -302,7 +314,7 @@ export class SuiteView {
    * @param {import("../types").SuiteDocument} reply
    */
   equalCost(reply) {
-    const { axis, label, written } = this.axis(reply);
+    const [axis, label, written] = this.meanAxis(reply);
     const compared = reply.equal_cost[axis];
     const prices = new Map(reply.pareto[axis].map((point) => [point.name, point.price]));
     const rows = reply.rows.filter((row) => compared[row.orchestrator]);

@@ -9,10 +9,10 @@ from orchestrator.checkpoints import STARTERS, checkpoint_names
 from orchestrator.errors import OrchestratorError
 from orchestrator.orchestrator_name import TurnOptions
 from orchestrator.policies.labels import label_orchestrator
-from orchestrator.policies.registry import POLICIES, find_policy, is_baseline
+from orchestrator.policies.registry import POLICIES, find_policy, is_untrained
 from pool_registry.errors import InvalidPool, PoolError, StorageError, WorkerFault
 from studio.frame.commands import Fields, PageCommands, PageReply, command, text
-from studio.orchestrators.choices import FIRST_QUERY
+from studio.orchestrators.choices import FIRST_QUERY, SCORE_CHOICES
 from studio.orchestrators.default import STARTER, choose_default, suggest_orchestrators, write_model_name
 from studio.pages.compare.schema import CompareChoices, EvaluationCheck, OrchestratorChoice, StartedRun, SuiteLevel
 from studio.pages.train.commands import parse_draft, submit
@@ -27,7 +27,6 @@ from trainer.tasks.task_conditions import CONDITIONS
 
 MOST = 4
 FEWEST = 2
-LEARNED = ("log", "predictor")  # scores of workers that go by outcomes
 
 
 class CompareCommands(PageCommands):
@@ -79,7 +78,7 @@ class CompareCommands(PageCommands):
         alone = [f"{policy}:{agent}" for policy in ("direct", "self_consistency") for agent in agents]
         first = [write_model_name(agents[0]), *(f"{name}:{agents[0]}" for name in POLICIES)] if agents else []
         others = [name for name in names if find_policy(name) is not None and ":" not in name]
-        return [name for name in dict.fromkeys((*alone, *first, *others)) if name in names and is_baseline(name)]
+        return [name for name in dict.fromkeys((*alone, *first, *others)) if name in names and is_untrained(name)]
 
     def _agents(self, pool: str) -> list[str]:
         return [spec.name for spec in self._runtime.store.pools.latest(pool).pool.agents()] if pool else []
@@ -95,8 +94,8 @@ class CompareCommands(PageCommands):
                 baselines += _list_choices([f"{name}:{agent}" for agent in agents], "Baselines")
             else:
                 group = "For queries of a suite" if policy.needs_reference else "Baselines"
-                scored = [f"{name}{TurnOptions(who=score)}" for score in LEARNED] if policy.takes_score else []
-                baselines += _list_choices([name, *scored], group)
+                scores = [score for _, score in SCORE_CHOICES] if policy.takes_score else [""]
+                baselines += _list_choices([f"{name}{TurnOptions(who=score)}" for score in scores], group)
         names = checkpoint_names()
         made = [name for name in names if name not in STARTERS]
         ships = [name for name in names if name in STARTERS]

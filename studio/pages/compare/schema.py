@@ -16,7 +16,7 @@ from studio.episode_documents.schema import EpisodeHead, EpisodeView, StepState,
 from studio.frame.document import PageDocument
 from trainer.launch_gap import LaunchGap
 from trainer.results.equal_cost import HullPoint
-from trainer.results.figures import ParetoPoint, Price
+from trainer.results.figures import MeanPrice, ParetoPoint, Price
 from trainer.results.paired import Direction
 
 Interval = tuple[float, float, float]  # mean, low, high of the 95 % interval
@@ -196,8 +196,8 @@ class SuiteDocument(PageDocument):
     rows: list[SuiteRow]
     cells: list[SuiteCell]
     pareto: dict[Price, list[ParetoPoint]]
-    hull: dict[Price, list[HullPoint]]
-    equal_cost: dict[Price, dict[str, EqualCost]]
+    hull: dict[MeanPrice, list[HullPoint]]
+    equal_cost: dict[MeanPrice, dict[str, EqualCost]]
     turns: dict[str, dict[str, float]]
     choices: FilterChoices
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.policies.registry import is_baseline
+from orchestrator.policies.registry import is_untrained
 from studio.pages.compare.results import NoResults, ResultShelf, Selection
 from studio.pages.compare.schema import (
     CellSummary,
@@ -27,6 +27,7 @@ from trainer.results.by_task import PairKey, Samples, SamplesByTask, estimate_me
 from trainer.results.equal_cost import CostComparison, Results, compare_at_equal_cost, find_hull
 from trainer.results.figures import (
     Figures,
+    MeanPrice,
     Price,
     compute_grouped_figures,
     find_best_single,
@@ -50,6 +51,7 @@ REFERENCES = ("base",)  # the reference when none is chosen, if it was measured
 SEEN = "seen"
 EVERY = "all"  # conditions
 PRICES: tuple[Price, ...] = ("cost", "tokens", "p50_s")
+MEAN_PRICES: tuple[MeanPrice, ...] = ("cost", "tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def build_suite(shelf: ResultShelf, selection: Selection, reference: str) -> Sui
             name: compute_difference(part.tasks, parts[chosen].tasks) for name, part in parts.items() if name != chosen
         }
         figures = {name: part.figures for name, part in parts.items()}
-        baselines = {name: row for name, row in figures.items() if is_baseline(name)}
+        baselines = {name: row for name, row in figures.items() if is_untrained(name)}
         return SuiteDocument(
             reference=chosen,
             condition=filtered.condition or EVERY,
@@ -80,8 +82,8 @@ def build_suite(shelf: ResultShelf, selection: Selection, reference: str) -> Sui
             rows=[_build_row(name, row, against.get(name)) for name, row in figures.items()],
             cells=shelf.once(("cells", filtered), selection.jobs, lambda: _build_cells(parts)),
             pareto={price: find_pareto_points(figures, price) for price in PRICES},
-            hull={price: find_hull(baselines, price) for price in PRICES},
-            equal_cost={price: compare_prices(parts, price) for price in PRICES},
+            hull={price: find_hull(baselines, price) for price in MEAN_PRICES},
+            equal_cost={price: compare_prices(parts, price) for price in MEAN_PRICES},
             turns={name: part.turns for name, part in parts.items()},
             choices=list_choices(shelf, selection.jobs),
         )
@@ -103,10 +105,10 @@ def group_by_orchestrator(shelf: ResultShelf, selection: Selection) -> dict[str,
     return shelf.once(("parts", selection), selection.jobs, make)
 
 
-def compare_prices(parts: Mapping[str, OrchestratorResults], price: Price) -> dict[str, EqualCost]:
+def compare_prices(parts: Mapping[str, OrchestratorResults], price: MeanPrice) -> dict[str, EqualCost]:
     """Each orchestrator against the mixture of baselines that costs as much."""
     results = {name: Results(part.tasks, part.figures) for name, part in parts.items()}
-    compared = compare_at_equal_cost(results, price, list(filter(is_baseline, parts)))
+    compared = compare_at_equal_cost(results, price, list(filter(is_untrained, parts)))
     return {name: _build_equal_cost(comparison) for name, comparison in compared.items()}
 
 
