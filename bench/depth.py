@@ -64,7 +64,7 @@ def measure_checkpoint(name: str, count: int, learnt_alone: bool = False) -> dic
         "held-out families": draw(",".join(HELD_OUT_FAMILIES), count),
         "everyday": draw(EVERYDAY, count),
     }
-    if is_reader := checkpoint.prompt == "reader":
+    if is_reader := checkpoint.is_reader:
         groups["other worlds"] = leave_out_refusals("worlds:held_out")(count)
         people = [*load_pools("own")(count), *load_pools("fresh")(count)]
         groups["pools of people"] = [task for task in people if not isinstance(task.verifier, RefusalVerifier)]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -32,14 +31,11 @@ OwnRun = tuple[dict[tuple[str, int], Tried], dict[int, OwnFigures]]  # by policy
 
 def measure_own(options: argparse.Namespace) -> Iterator[Row]:
     """The rows of the fixed pool with a training after each number of outcomes."""
-    home = os.environ.get("PODIUM_HOME")
     for seen in (True, False):
         runs = [asyncio.run(train_seed(seed, seen, options.outcomes, options.minutes)) for seed in range(options.seeds)]
         for policy, outcomes in runs[0][0]:
             row = describe([tried for tried, _ in runs], policy, outcomes, seen) | {"pools": "own"}
             yield row | (describe_trainings(runs, outcomes) if policy == TRAINED else {})
-    if home is not None:
-        os.environ["PODIUM_HOME"] = home
 
 
 async def train_seed(seed: int, seen: bool, amounts: list[int], minutes: float) -> OwnRun:

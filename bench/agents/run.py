@@ -1,7 +1,7 @@
 """The proving ground for agents: experts are simulated, so that the best that can be done is known.
 
-    python bench/agents/run.py [--part redrawn | fixed | own | whole] [--seeds 3] [--pools 10] [--outcomes 0 1 3 10 30]
-                               [--tasks 20] [--minutes 20] [--out bench/results/agents.json]
+    python bench/agents/run.py [--part redrawn | fixed | own | whole | lessons] [--seeds 3] [--pools 10]
+                               [--outcomes 0 1 3 10 30] [--tasks 20] [--minutes 20] [--out bench/results/agents.json]
 
 `--part` says what is measured; rows of the other parts stay in the file. Only `own` trains anything.
 
@@ -13,6 +13,9 @@ fixed     The same question on one fixed pool whose outcomes come from episodes 
 own       The fixed pool again, with a training on its own log (`python -m trainer who`) after each number of outcomes,
           of at most `--minutes`. Rows: `part` who, `pools` own.
 whole     Whole tasks (`task`; cases.py) on pools drawn anew. Rows: `part` whole.
+lessons   `--tasks` test tasks of each level of the source `agents`, whose agents and topics no training had, for the
+          orchestrators of `--learned`. Rows: `part` lessons; `answerable` tasks have an answer, `refused` of
+          them were refused all the same, `right_refusals` of the others.
 
 `outcomes` is how many an expert has on each of its four topics. Policies of `who`:
 
@@ -57,6 +60,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.agents.fixed import measure_fixed
+from bench.agents.lessons import measure_lessons
 from bench.agents.own import measure_own
 from bench.agents.rows import Row, replace_rows
 from bench.agents.who import measure_redrawn
@@ -68,6 +72,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
     "fixed": measure_fixed,
     "own": measure_own,
     "whole": measure_whole,
+    "lessons": measure_lessons,
 }
 
 

@@ -108,8 +108,8 @@ def check_enough(pool: str, workers: Sequence[LoggedCandidate]) -> None:
     """Raise TrainingFailed with how many outcomes there are, and how many it needs."""
     log = [outcome for worker in workers for outcome in worker.outcomes]
     questions = len({normalize_need(outcome.need) for outcome in log})
-    known = sum(bool(worker.outcomes) for worker in workers)
-    if len(log) >= LEAST_OUTCOMES and questions >= LEAST_QUESTIONS and known > 1:
+    tried_workers = sum(bool(worker.outcomes) for worker in workers)
+    if len(log) >= LEAST_OUTCOMES and questions >= LEAST_QUESTIONS and tried_workers > 1:
         if len({outcome.right for outcome in log}) == 2:
             return
         verdict = "right" if log[0].right else "wrong"
@@ -118,10 +118,10 @@ def check_enough(pool: str, workers: Sequence[LoggedCandidate]) -> None:
         )
     raise TrainingFailed(
         "outcomes",
-        f"the pool {pool} has {len(log)} outcomes of {known} workers on {questions} different questions; training "
-        f"needs {LEAST_OUTCOMES} of two workers on {LEAST_QUESTIONS}. An outcome is a graded run in which one worker "
-        "alone was called, and not on a validation or test task: say of answers on the Run page whether they are "
-        "right, or run python -m trainer evaluate --orchestrator direct:AGENT --pool POOL --split train",
+        f"the pool {pool} has {len(log)} outcomes of {tried_workers} workers on {questions} different questions; "
+        f"training needs {LEAST_OUTCOMES} of two workers on {LEAST_QUESTIONS}. An outcome is a graded run in which one "
+        "worker alone was called, and not on a validation or test task: say of answers on the Run page whether they "
+        "are right, or run python -m trainer evaluate --orchestrator direct:AGENT --pool POOL --split train",
     )
 
 
