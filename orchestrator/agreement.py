@@ -1,4 +1,4 @@
-"""What the agreement of a turn's drawn plans says of an answer, in words (policies/voting.py counts it).
+"""What the agreement of a turn's drawn plans says of an answer, in words (policies/options/voting.py counts it).
 
 It is a count, not a probability: plans of one model can agree and be wrong. Where few agree, the answer is in doubt.
 """

@@ -25,6 +25,7 @@ from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import split_options
 from orchestrator.out_of_depth.learnt_queries import FILE as LEARNT_QUERIES
 from orchestrator.prompt_styles import PROMPTS, PromptStyle
+from orchestrator.reader.cards import ListingFormat
 from pool_registry.actions import JsonValue
 from pool_registry.atomic_write import flush_to_disk, write_atomically
 from pool_registry.storage.data_folder import find_home
@@ -128,6 +129,11 @@ class Checkpoint(StrictModel):
     def is_reader(self) -> bool:
         """Whether it reads the pool at hand (orchestrator/policies/reader.py)."""
         return PROMPTS[self.prompt].binds_needs
+
+    @property
+    def listing(self) -> ListingFormat:
+        """How a reader is shown a pool."""
+        return ListingFormat(self.hints, PROMPTS[self.prompt].marks_agents)
 
 
 def find_checkpoint(name: str) -> tuple[Path, Checkpoint]:

@@ -18,11 +18,12 @@ _OPTION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TurnOptions:
-    """How a language model's turns are written. `samples` plans are tried for a turn, of which one is taken
-    (policies/voting.py). `constrained`: held to the grammar of the pool; None is the policy's own way. `recursive`:
-    its first answer is shown to it once more (policies/recursive.py). `without`: repairs of its turns that are off
+    """How a language model's turns are written. `samples` plans are tried for a turn, of which one is taken; a policy
+    that draws answers itself draws so many. `constrained`: held to the grammar of the pool; None is the policy's own
+    way. `recursive`: its first answer is shown to it once more. `without`: repairs of its turns that are off
     (repairs/table.py). `who`: the score by which workers are chosen (choice/scores.py), "" for the policy's own way.
-    `whole_query`: agents read the query, not the subtask that a plan wrote for them (policies/whole_query.py)."""
+    `whole_query`: agents read the query, not the subtask that a plan wrote for them. Those that wrap an orchestrator
+    stand in policies/options."""
 
     samples: int = 1
     constrained: bool | None = None

@@ -117,12 +117,12 @@ class BoundStep:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """How a turn was chosen among `sampled` drawn ones (policies/voting.py): how many could not be read, failed when
-    they were tried, and were not tried because a step may have effects; `votes` agreed with the chosen one. `answers`
-    counts the votes of every answer, `chosen_answer` is the one that won: "" where the chosen plan did not run or
-    failed. `chosen_usage` is what writing the chosen plan took; that of the turn is of all plans and trials. The oldest
-    traces have neither. `incomplete` plans had no vote, and `unvoted` counts their answers: versions wrote them that
-    doubted plans which leave out a figure or a name of the query, or have a step that does nothing."""
+    """How a turn was chosen among `sampled` drawn ones (policies/options/voting.py): how many could not be read, failed
+    when they were tried, and were not tried because a step may have effects; `votes` agreed with the chosen one.
+    `answers` counts the votes of every answer, `chosen_answer` is the one that won: "" where the chosen plan did not
+    run or failed. `chosen_usage` is what writing the chosen plan took; that of the turn is of all plans and trials. The
+    oldest traces have neither. `incomplete` plans had no vote, and `unvoted` counts their answers: versions wrote them
+    that doubted plans which leave out a figure or a name of the query, or have a step that does nothing."""
 
     sampled: int
     unreadable: int
@@ -172,7 +172,7 @@ class Turn:
     it is known what the orchestrator learnt. `bindings` has the steps whose worker's name the model learnt on another
     pool.
     `note`: what of the request the model could not do. `vote`: how it was chosen among several. `draft`: an answer
-    that did not end the episode, because a recursive orchestrator looks at it once more (policies/recursive.py).
+    that did not end the episode, because a recursive orchestrator looks at it once more.
     `trial`: its steps try other words in place of calls that were rejected (repairs/mend_calls.py). `repairs`: the
     names of those that changed it or had it written again (repairs/table.py). `confidence`: how likely its answer is
     right, where a score of outcomes says that.

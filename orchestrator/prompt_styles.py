@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-PromptStyle = Literal["full", "query", "reader"]
+PromptStyle = Literal["full", "query", "reader", "reader-agents"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class PromptFacts:
     lists_workers: bool = False  # rules and workers stand in it, and lessons and the template's own functions may
     knows_one_pool: bool = False  # by heart: the pool that it was trained on
     binds_needs: bool = False  # it writes needs, then calls of the workers that they are bound to (orchestrator/reader)
+    marks_agents: bool = False  # the listing says which workers are agents, who may be asked anything
 
     @property
     def texts(self) -> int:
@@ -36,5 +37,8 @@ PROMPTS: Mapping[PromptStyle, PromptFacts] = {
         "a listing of the pool and the query, then the cards of the workers that its needs were bound to",
         version=1,
         binds_needs=True,
+    ),
+    "reader-agents": PromptFacts(
+        "that of a reader, with agents marked in the listing", version=1, binds_needs=True, marks_agents=True
     ),
 }

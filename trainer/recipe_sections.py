@@ -20,7 +20,8 @@ from pydantic import (
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import MAX_SAMPLES
-from orchestrator.prompt_styles import PromptStyle
+from orchestrator.prompt_styles import PROMPTS, PromptStyle
+from orchestrator.reader.cards import ListingFormat
 from orchestrator.repairs.table import ALL, EVERY_REPAIR, in_table_order, leave_out
 from pool_registry.worker import NAME_PATTERN
 from trainer.job_place import HERE, UnpaidPlaceText
@@ -69,7 +70,8 @@ class ModelSettings(RecipeSection):
     prompt: PromptStyle = Field(
         default="full",
         description="full: rules, pool and query. query: the query alone, for small models that learn one pool. "
-        "reader: needs first, then the cards of the workers that fit them; for any pool.",
+        "reader: needs first, then the cards of the workers that fit them; for any pool. reader-agents: the same, and "
+        "the listing says which workers are agents.",
     )
     hints: int | None = Field(
         default=None,
@@ -87,6 +89,10 @@ class ModelSettings(RecipeSection):
         if self.hints is not None or not self.start:
             return self.hints or 0
         return find_checkpoint(self.start)[1].hints
+
+    def choose_listing(self) -> ListingFormat:
+        """How a reader is shown a pool. Raises UnknownOrchestrator for a start that is not there."""
+        return ListingFormat(self.count_hints(), PROMPTS[self.prompt].marks_agents)
 
     def list_languages(self) -> tuple[str, ...]:
         """The languages of the checkpoint that training starts from; none where it starts from a bare model."""

@@ -17,8 +17,8 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import Turn, escape, references
 from orchestrator.policies.base import agent_step, write_turn
-from orchestrator.policies.recursive import RecursivePolicy
-from orchestrator.policies.voting import PlanSampler, VotingPolicy
+from orchestrator.policies.options.voting import PlanSampler
+from orchestrator.policies.options.wrapper import unwrap
 from orchestrator.reader.refusal import is_refusal
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.errors import WorkerFault
@@ -168,11 +168,8 @@ def read_fallback(episode: Episode) -> str:
 
 def find_gauge_of(orchestrator: Orchestrator) -> DepthGauge | None:
     """The gauge that says whether a query is like those that an orchestrator learnt, where it has one."""
-    if isinstance(orchestrator, RecursivePolicy):
-        return find_gauge_of(orchestrator.inner)
-    if isinstance(orchestrator, VotingPolicy):
-        return find_gauge_of(orchestrator.sampler)
-    return orchestrator.gauge if isinstance(orchestrator, PlanSampler) else None
+    innermost = unwrap(orchestrator)
+    return innermost.gauge if isinstance(innermost, PlanSampler) else None
 
 
 def _was_held_back(turn: Turn, episode: Episode) -> bool:

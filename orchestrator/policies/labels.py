@@ -6,8 +6,10 @@ from pathlib import Path
 
 from orchestrator.checkpoints import STARTERS, read_job_name
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, split_options
-from orchestrator.policies.registry import PLANS, find_policy
+from orchestrator.policies.registry import find_policy
 from orchestrator.repairs.table import ALL
+
+PLANS = "plans a turn"
 
 
 def label_orchestrator(name: str) -> str:
@@ -15,7 +17,7 @@ def label_orchestrator(name: str) -> str:
     plain, options = split_options(name)
     policy = find_policy(plain)
     label = _label_checkpoint(plain) if policy is None else _label_policy(OrchestratorName.parse(plain), policy.label)
-    return ", ".join([label, *_describe_options(options, policy.samples if policy else PLANS)])
+    return ", ".join([label, *_describe_options(options, (policy and policy.samples) or PLANS)])
 
 
 def _label_policy(parts: OrchestratorName, label: str) -> str:

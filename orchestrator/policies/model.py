@@ -18,9 +18,8 @@ from orchestrator.grammars.plan_grammar import drop_nulls
 from orchestrator.grammars.turn_grammar import turn_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge, find_gauge
 from orchestrator.plan import Turn
+from orchestrator.policies.options.wrapper import unwrap
 from orchestrator.policies.reader import ReaderPolicy, ask_model
-from orchestrator.policies.recursive import RecursivePolicy
-from orchestrator.policies.voting import VotingPolicy
 from orchestrator.prompt import build_messages
 from orchestrator.prompt_styles import PROMPTS, PromptStyle
 from orchestrator.reader.bind_needs import measure_likeness
@@ -75,7 +74,7 @@ class ModelPolicy(Orchestrator):
         self.gauge = gauge
         self.gives_up = gives_up
         self.memory: FailureMemory | None = None
-        self.rounds_added = 0  # to those that it was trained to take (policies/recursive.py)
+        self.rounds_added = 0  # to those that it was trained to take (policies/options/recursive.py)
         allowed = pool.pool.limits.max_rounds
         self._max_rounds = min(allowed, max_rounds or allowed)
 
@@ -144,14 +143,9 @@ def _with_round_seed(draw: Draw | None, episode: Episode) -> Draw | None:
 
 def with_memory(orchestrator: Orchestrator, memory: FailureMemory | None) -> Orchestrator:
     """`orchestrator` with this failure memory, if it reads one: a language model whose prompt holds the pool."""
-    if isinstance(orchestrator, RecursivePolicy):
-        with_memory(orchestrator.inner, memory)
-        return orchestrator
-    if isinstance(orchestrator, VotingPolicy):
-        with_memory(orchestrator.sampler, memory)
-        return orchestrator
-    if isinstance(orchestrator, ModelPolicy) and orchestrator.reads_memory:
-        orchestrator.memory = memory
+    innermost = unwrap(orchestrator)
+    if isinstance(innermost, ModelPolicy) and innermost.reads_memory:
+        innermost.memory = memory
     return orchestrator
 
 
@@ -177,7 +171,9 @@ def checkpoint_policy(
     if checkpoint.is_reader:
         write = ask_model(model, checkpoint.turn_tokens)
         gauge = find_gauge(folder, lambda query: measure_likeness(query, list(pool.workers.values())))
-        return ReaderPolicy(name, pool, write, draw, gauge=gauge, hints=checkpoint.hints)
+        if checkpoint.listing.marks_agents and any(worker.role == "agent" for worker in pool.workers.values()):
+            gauge = None  # an agent may be asked anything: its card and what was learnt say nothing of a question
+        return ReaderPolicy(name, pool, write, draw, gauge=gauge, listing=checkpoint.listing)
     dialect = find_dialect(checkpoint.dialect)
     learnt = (checkpoint.prompt, checkpoint.turn_tokens, checkpoint.max_rounds)
     return ModelPolicy(

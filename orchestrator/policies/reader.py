@@ -21,8 +21,9 @@ from orchestrator.engine.release import Orchestrator
 from orchestrator.grammars.reader_grammars import choice_grammar, fill_grammar, needs_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import ShownWorkers, Turn, renumber_turn
-from orchestrator.policies.voting import choose_turn, make_draws, try_turns
+from orchestrator.policies.options.voting import choose_turn, make_draws, try_turns
 from orchestrator.reader.bind_needs import list_candidates, measure_likeness
+from orchestrator.reader.cards import PLAIN_LISTING, ListingFormat
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.fill import BoundNeed, parse_fill
 from orchestrator.reader.needs import MAX_NEEDS, Need, format_needs, parse_needs
@@ -75,8 +76,8 @@ class ReaderPolicy(Orchestrator):
     `write` asks the model: for the needs, and then, with these and the cards of the bound workers added to the
     conversation, for the arguments. Where the model refuses a card, or its worker rejects the call, for the arguments
     again: with other cards in the place of those that it was shown. `constrained`: both are held to grammars, so that
-    they can always be read. `repairs`: the names of those that are on. `hints`: so many likely workers are listed after
-    the query. `other_plans`: so many are drawn where a repair has others drawn.
+    they can always be read. `repairs`: the names of those that are on. `listing`: how the pool is shown. `other_plans`:
+    so many are drawn where a repair has others drawn.
     """
 
     def __init__(
@@ -88,14 +89,14 @@ class ReaderPolicy(Orchestrator):
         constrained: bool = True,
         gauge: DepthGauge | None = None,
         repairs: frozenset[str] = EVERY_REPAIR,
-        hints: int = 0,
+        listing: ListingFormat = PLAIN_LISTING,
         other_plans: int = OTHER_PLANS,
     ) -> None:
         self.name = name
         self.draw = draw
         self.constrained = constrained
         self.repairs = repairs
-        self.hints = hints
+        self._listing = listing
         self._other_plans = other_plans
         self._pool = pool
         self._write = write
@@ -237,7 +238,7 @@ class ReaderPolicy(Orchestrator):
         return _finish(turn, completions, shown)
 
     def _open(self, episode: Episode, shown: ShownWorkers | None) -> list[Message]:
-        return open_conversation(episode.query, narrow_pool(self._pool, shown).workers.values(), self.hints)
+        return open_conversation(episode.query, narrow_pool(self._pool, shown).workers.values(), self._listing)
 
     async def _fill(
         self,

@@ -29,16 +29,16 @@ from orchestrator.policies.direct import DirectPolicy
 from orchestrator.policies.fan_out import FanOutPolicy
 from orchestrator.policies.group_chat import GroupChatPolicy, choose_chair
 from orchestrator.policies.model import ModelPolicy, agent_policy, agent_with_tools, checkpoint_policy, plan_binding
+from orchestrator.policies.options.recursive import RecursivePolicy
+from orchestrator.policies.options.voting import VotingPolicy
+from orchestrator.policies.options.whole_query import WholeQueryPolicy
 from orchestrator.policies.oracle import OraclePolicy
 from orchestrator.policies.pipeline import PipelinePolicy
 from orchestrator.policies.random_plan import RandomPlanPolicy
 from orchestrator.policies.react import react_policy
 from orchestrator.policies.reader import ReaderPolicy
-from orchestrator.policies.recursive import RecursivePolicy
 from orchestrator.policies.router import RouterPolicy
 from orchestrator.policies.self_consistency import SAMPLES, SelfConsistencyPolicy
-from orchestrator.policies.voting import VotingPolicy
-from orchestrator.policies.whole_query import WholeQueryPolicy
 from orchestrator.repairs.table import leave_out
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.extensions.extension_table import ExtensionTable
@@ -52,20 +52,19 @@ if TYPE_CHECKING:
 OrchestratorFactory = Callable[[Turn | None, Draw | None], Orchestrator]
 
 
-PLANS = "plans a turn"
-
-
 @dataclass(frozen=True, slots=True)
 class PolicyRequest:
     """A parsed name with what its policy may need. `worker` is an agent or, for a policy of chance, a seed; "" where
     none is named. `reference` is the task's own plan, where it has one. `draw`: how models sample; policies of chance
-    go by its seed. `record`: reads what the traces say about the agents of this pool."""
+    go by its seed. `samples`: of `+samples=`, 1 where it says none. `record`: reads what the traces say about the
+    agents of this pool."""
 
     worker: str
     dialect: str
     pool: LivePool
     reference: Turn | None
     draw: Draw | None
+    samples: int
     record: Callable[[], TrackRecord]
 
 
@@ -76,7 +75,8 @@ class Policy:
     `parameters` is what may stand behind the name, as help texts show it: `[:AGENT[:DIALECT]]`; with `takes_agent`
     pickers offer the pool's agents for it; `needs_agent`: works on a pool with agents only, which are not chosen one by
     one. `needs_reference`: runs only tasks that bring a plan of their own.
-    `takes_score`: its agents may be chosen by a score of outcomes (`+who=`). `samples`: what `+samples=` counts.
+    `takes_score`: its agents may be chosen by a score of outcomes (`+who=`). `samples`: what `+samples=`
+    counts, where the policy itself draws them; elsewhere it is the plans of a turn.
     `reads_memory`: its model is shown lessons of the pool's failures. `reads_traces`: it goes by recorded episodes.
     `stays_because` completes "NAME ... and cannot run elsewhere" for a policy that cannot travel in a Space.
     """
@@ -90,7 +90,7 @@ class Policy:
     needs_agent: bool = False
     needs_reference: bool = False
     takes_score: bool = False
-    samples: str = PLANS
+    samples: str = ""
     reads_memory: bool = False
     reads_traces: bool = False
     stays_because: str = ""
@@ -170,7 +170,7 @@ POLICIES = ExtensionTable(
             "self_consistency",
             "Self-consistency",
             f"One agent answers {SAMPLES} times (+samples= another number); what it says most often is the answer.",
-            lambda r: SelfConsistencyPolicy(choose_agent(r)),
+            lambda r: SelfConsistencyPolicy(choose_agent(r), r.samples if r.samples > 1 else SAMPLES),
             "[:AGENT]",
             takes_agent=True,
             samples="answers",
@@ -254,7 +254,7 @@ def goes_by_traces(name: str) -> bool:
     return (policy is not None and policy.reads_traces) or bool(OrchestratorName.parse(name).options.who)
 
 
-def is_baseline(name: str) -> bool:
+def is_untrained(name: str) -> bool:
     """Whether an orchestrator is one that a trained one must beat: a fixed policy, or an untrained model as planner."""
     policy = find_policy(name)
     return policy is not None and not policy.needs_reference and not POLICIES.package_of(policy.name)
@@ -311,14 +311,14 @@ def orchestrator_factory(
         return lambda _, draw: set_options(
             _open_checkpoint(plain, pool, draw, bind_once), pool, parsed.options, read_once
         )
-    return lambda reference, draw: set_options(
-        complete_orchestrator(
-            policy.make(PolicyRequest(parsed.worker, parsed.dialect, pool, reference, draw, read_once))
-        ),
-        pool,
-        parsed.options,
-        read_once,
-    )
+    options = replace(parsed.options, samples=1) if policy.samples else parsed.options
+
+    def make(reference: Turn | None, draw: Draw | None) -> Orchestrator:
+        samples = parsed.options.samples
+        request = PolicyRequest(parsed.worker, parsed.dialect, pool, reference, draw, samples, read_once)
+        return set_options(complete_orchestrator(policy.make(request)), pool, options, read_once)
+
+    return make
 
 
 def set_options(
@@ -329,9 +329,6 @@ def set_options(
     if options.who:
         _choose_by(orchestrator, options.who, record or (lambda: _read_track_record(pool)))
         options = replace(options, who="")
-    if isinstance(orchestrator, SelfConsistencyPolicy) and options.samples > 1:
-        orchestrator = orchestrator.with_samples(options.samples)
-        options = replace(options, samples=1)
     if options == TurnOptions():
         return orchestrator
     if not isinstance(orchestrator, ModelPolicy | ReaderPolicy):

@@ -27,10 +27,6 @@ class SelfConsistencyPolicy(Orchestrator):
         self._agent = agent
         self._samples = samples
 
-    def with_samples(self, samples: int) -> SelfConsistencyPolicy:
-        """The same agent, asked so many times."""
-        return SelfConsistencyPolicy(self._agent, samples)
-
     async def turn(self, episode: Episode) -> Turn:
         """The samples, then the answer that most of them give; of equally many the one that was there first."""
         if episode.steps:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LiveWorker
@@ -17,7 +18,7 @@ COMPARED_CHARS = 160  # of a description, and of names, where a worker is compar
 HINT_CHARS = 40  # of a parameter's description,
 FORM_CHARS = 480  # or of the only one of a worker, which may say how to write a request
 MAX_CHOICES = 24
-AGENT = "Agent"  # begins the line of a worker that is asked in words, whatever its description says
+AGENT = "Agent"  # begins the line of a worker that takes instructions in words, where agents are marked
 _TYPES = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false"}
 _WORD = re.compile(r"[^\W_]+")
 _QUOTED = re.compile(r"(?<!\w)'[^']{3,}'(?!\w)")
@@ -26,19 +27,32 @@ _UNREPEATABLE = str.maketrans("()$", "   ")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
-def format_listing(workers: Iterable[LiveWorker]) -> str:
-    """What the workers of a pool do, one a line: the first sentence of each description, without names."""
-    return "\n".join(f"- {format_listed(worker)}" for worker in workers)
+@dataclass(frozen=True, slots=True)
+class ListingFormat:
+    """How a reader is shown a pool: with so many likely workers repeated after the query, and with agents marked."""
+
+    hints: int = 0
+    marks_agents: bool = False
+
+
+PLAIN_LISTING = ListingFormat()
+
+
+def format_listing(workers: Iterable[LiveWorker], marks_agents: bool = False) -> str:
+    """What the workers of a pool do, one a line: the first sentence of each description, without names. Where agents
+    are marked their lines say so, whatever their descriptions say."""
+    return "\n".join(f"- {_mark_agent(worker) if marks_agents else ''}{format_listed(worker)}" for worker in workers)
+
+
+def _mark_agent(worker: LiveWorker) -> str:
+    return f"{AGENT}: " if worker.role == "agent" else ""
 
 
 def format_listed(worker: LiveWorker) -> str:
     """The line that lists a worker: the first sentence of its description, without what a need cannot repeat: brackets
-    stand for earlier steps there, and a dollar for an output. An agent's line says that it is one."""
+    stand for earlier steps there, and a dollar for an output."""
     sentence = _SENTENCE.split(_clean(worker.spec.description), maxsplit=1)[0].rstrip(".")
-    line = shorten(" ".join(_ASIDE.sub("", sentence).translate(_UNREPEATABLE).split()), LISTED_CHARS)
-    if worker.role != "agent":
-        return line
-    return f"{AGENT}: {line}" if line else AGENT
+    return shorten(" ".join(_ASIDE.sub("", sentence).translate(_UNREPEATABLE).split()), LISTED_CHARS)
 
 
 def describe_whole(worker: LiveWorker) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from orchestrator.reader.bind_needs import list_likely
-from orchestrator.reader.cards import format_cards, format_listing
+from orchestrator.reader.cards import PLAIN_LISTING, ListingFormat, format_cards, format_listing
 from pool_registry.calls.live_pool import LiveWorker
 from pool_registry.language_models.completion import Message, strip_special
 
@@ -18,13 +18,14 @@ INTRODUCTION = "Workers:"
 HINT = "Likely:"
 
 
-def open_conversation(query: str, listed: Iterable[LiveWorker], hints: int = 0) -> list[Message]:
-    """What the model sees before it writes the needs: with `hints`, so many likely workers after the query. Blocks:
-    call it from a thread."""
-    workers = list(listed)
+def open_conversation(
+    query: str, listed: Iterable[LiveWorker], listing_format: ListingFormat = PLAIN_LISTING
+) -> list[Message]:
+    """What the model sees before it writes the needs. Blocks: call it from a thread."""
+    workers, hints, marks_agents = list(listed), listing_format.hints, listing_format.marks_agents
     likely = list_likely(query, workers)[:hints] if hints else []
-    question = f"{query}\n\n{HINT}\n{format_listing(likely)}" if likely else query
-    listing = f"{INTRODUCTION}\n{format_listing(workers)}"
+    question = f"{query}\n\n{HINT}\n{format_listing(likely, marks_agents)}" if likely else query
+    listing = f"{INTRODUCTION}\n{format_listing(workers, marks_agents)}"
     return [Message("system", strip_special(listing)), Message("user", strip_special(question))]
 
 

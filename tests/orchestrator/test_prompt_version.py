@@ -14,6 +14,7 @@ from orchestrator.dialects import find_dialect
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.prompt import opening_messages
 from orchestrator.prompt_styles import PROMPTS, PromptStyle
+from orchestrator.reader.cards import ListingFormat
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.language_models.completion import Message
@@ -24,17 +25,19 @@ QUERY = "How many miles are 5 km?"
 # The prompts of the present versions, as hashes. Where one differs raise its version in PROMPTS, and train what
 # ships again: a model reads another prompt worse than its own, and nobody would notice.
 HASHES = {
-    ("full", 1): "86b8b9fc1a13bccfd111d5d1feac5d45801aa0cfbdea13ae63c6071c45e61d84",
+    ("full", 1): "01dbdc5c56ed8ce5a8882ec5287b5e348bb6b580a74fb2d67969f3e78487f45a",
     ("query", 1): "4fbdcb1b41dd8e50b192251aa832acfc18e15c31a5d2c7db7da6d8b1e6bbf7ad",
-    ("reader", 1): "888aaeb43d7683476f83c609f3c5eae482b35d5a0544be598803c593c4705b3d",
+    ("reader", 1): "ce2a63c33ed20b4169973d5cf110abaab775f44720dc18b65ba79e6e7ce227a9",
+    ("reader-agents", 1): "7ba40426abb87bfc162aec6297dd51f34c4be0362e8ea096566f5a55f08e068c",
 }
 
 
 def small_pool() -> LivePool:
-    """Three workers whose kinds differ: one parameter, several with choices, and a request in words."""
+    """Workers whose kinds differ: several parameters with choices, a request in words, and an agent."""
     workers = {worker.name: worker for worker in starter_pool().workers}
     chosen = (
-        workers[name].model_copy(update={"description": f"Does {name}. More of it."}) for name in ("units", "calendar")
+        workers[name].model_copy(update={"description": f"Does {name}. More of it."})
+        for name in ("units", "calendar", "solver")
     )
     return open_live_pool(Pool(name="small", workers=tuple(chosen)))
 
@@ -42,8 +45,9 @@ def small_pool() -> LivePool:
 def write_prompt(style: PromptStyle) -> list[Message]:
     pool = small_pool()
     workers = list(pool.workers.values())
-    if style == "reader":
-        return continue_conversation(open_conversation(QUERY, workers), "- Does units", workers)
+    if PROMPTS[style].binds_needs:
+        listing = ListingFormat(marks_agents=PROMPTS[style].marks_agents)
+        return continue_conversation(open_conversation(QUERY, workers, listing), "- Does units", workers)
     return opening_messages(QUERY, pool, find_dialect("plan"), style)
 
 
@@ -59,6 +63,7 @@ def test_every_checkpoint_that_ships_learnt_with_the_present_prompt():
     for name in names:
         _, checkpoint = open_checkpoint(name)
         assert checkpoint.prompt_version == PROMPTS[checkpoint.prompt].version, name
+        assert STARTERS[name].asks_agents == PROMPTS[checkpoint.prompt].marks_agents, name
     assert "smollm2-reader" in names
 
 

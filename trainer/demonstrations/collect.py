@@ -102,7 +102,7 @@ class DemonstrationCollector:
     ) -> None:
         self._settings = settings
         self._model = model
-        self._lesson = ReaderLesson(model.count_hints(), settings.listed_needs)
+        self._lesson = ReaderLesson(model.choose_listing(), settings.listed_needs)
         self._pools = TaskPools(pool, sink, vary)
         self._place = place or LocalTeacher(self._pools, sink)
         self._seed = seed

@@ -20,7 +20,7 @@ from orchestrator.plan import REFERENCE, Step, Turn, escape, references, renumbe
 from orchestrator.prompt import opening_messages, reply_messages
 from orchestrator.prompt_styles import PROMPTS, PromptStyle
 from orchestrator.reader.bind_needs import rank_workers
-from orchestrator.reader.cards import format_listed
+from orchestrator.reader.cards import PLAIN_LISTING, ListingFormat, format_listed
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.fill import format_fill
 from orchestrator.reader.needs import Need, format_needs
@@ -92,11 +92,10 @@ class Demonstration(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ReaderLesson:
-    """How a reader is taught: with so many likely workers after the query, and with needs of which this share are lines
-    of the listing, where the plan brings other words. `unfit_cards`: share with the card of a worker that does not
-    fit."""
+    """How a reader is taught: how the pool is shown, and which share of the needs are lines of the listing, where the
+    plan brings other words. `unfit_cards`: share with the card of a worker that does not fit."""
 
-    hints: int = 0
+    listing: ListingFormat = PLAIN_LISTING
     listed_needs: float = 0.9
     unfit_cards: float = UNFIT_CARD
 
@@ -215,7 +214,7 @@ def write_reader_conversation(
     random = make_random(f"reader/{query}")
     called = [step.worker for step in turn.steps]
     shown = narrow_pool(pool, select_workers(query, pool, called))
-    opening = open_conversation(query, shown.workers.values(), lesson.hints)
+    opening = open_conversation(query, shown.workers.values(), lesson.listing)
     refused = read_refused_need(turn.answer)
     needs = [Need(refused)] if refused else _list_needs(turn.steps, pool, random.random() < lesson.listed_needs)
     workers = [pool.workers[name] for name in called] if called else [_pick_unfit(need, pool, ()) for need in needs]

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import Orchestrator
+from orchestrator.orchestrator_name import TurnOptions
 from orchestrator.plan import Turn
+from orchestrator.policies.options.wrapper import Wrapper
 
 
-class RecursivePolicy(Orchestrator):
+class RecursivePolicy(Wrapper):
     """An orchestrator that is asked once more after its first answer, where the limits leave it a round."""
 
     def __init__(self, inner: Orchestrator) -> None:
-        self.inner = inner
-        self.name = f"{inner.name}+recursive"
-        self.gives_up = inner.gives_up
+        super().__init__(inner, str(TurnOptions(recursive=True)))
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises what the inner orchestrator raises."""

@@ -21,8 +21,10 @@ from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.executor import Recorder, RoundRun
 from orchestrator.engine.release import Orchestrator
+from orchestrator.orchestrator_name import TurnOptions
 from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import Turn, Vote, check_turn, references, substitute
+from orchestrator.policies.options.wrapper import Wrapper
 from orchestrator.reader.refusal import REFUSAL, is_refusal
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage, as_text
 from pool_registry.calls.caching_pool import CachingPool
@@ -57,20 +59,19 @@ class TriedTurn:
     ran: bool = False
 
 
-class VotingPolicy(Orchestrator):
+class VotingPolicy(Wrapper):
     """Takes the turn of `sampler` that wins a vote among `samples` drawn ones."""
 
     def __init__(self, sampler: PlanSampler, pool: LivePool, samples: int) -> None:
-        self.name = f"{sampler.name}+samples={samples}"
-        self.sampler = sampler
-        self.gives_up = sampler.gives_up
+        super().__init__(sampler, str(TurnOptions(samples)))
+        self._sampler = sampler
         self._pool = pool if isinstance(pool, CachingPool) else CachingPool(pool)
         self._samples = samples
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked."""
-        draws = make_draws(self.sampler.draw, self._samples, episode)
-        turns = await asyncio.gather(*(self.sampler.draw_turn(episode, draw) for draw in draws))
+        draws = make_draws(self._sampler.draw, self._samples, episode)
+        turns = await asyncio.gather(*(self._sampler.draw_turn(episode, draw) for draw in draws))
         return choose_turn(await try_turns(turns, episode, self._pool, is_repeatable))
 
 

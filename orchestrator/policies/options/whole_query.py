@@ -10,21 +10,20 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.release import Orchestrator
 from orchestrator.orchestrator_name import TurnOptions
 from orchestrator.plan import Step, Turn, escape
+from orchestrator.policies.options.wrapper import Wrapper
 from pool_registry.calls.live_pool import LivePool
 
 
-class WholeQueryPolicy(Orchestrator):
+class WholeQueryPolicy(Wrapper):
     """An orchestrator whose agents are asked the query itself."""
 
     def __init__(self, inner: Orchestrator, pool: LivePool) -> None:
-        self.name = f"{inner.name}{TurnOptions(whole_query=True)}"
-        self.gives_up = inner.gives_up
-        self._inner = inner
+        super().__init__(inner, str(TurnOptions(whole_query=True)))
         self._pool = pool
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises what the inner orchestrator raises."""
-        turn = await self._inner.turn(episode)
+        turn = await self.inner.turn(episode)
         return replace(turn, steps=tuple(self._ask_query(step, episode.query) for step in turn.steps))
 
     def _ask_query(self, step: Step, query: str) -> Step:

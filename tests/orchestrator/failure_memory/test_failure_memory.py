@@ -32,6 +32,7 @@ from orchestrator.failure_memory.write_lesson import (
 )
 from orchestrator.plan import Lesson, RecalledLessons, Turn
 from orchestrator.policies.model import ModelPolicy, with_memory
+from orchestrator.policies.options.wrapper import unwrap
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.prompt import NOTES, build_messages, format_notes
 from orchestrator.retrieval import sentence_vectors
@@ -284,6 +285,15 @@ def endpoint_that_learns(messages) -> str:
     if SENTENCE in messages[-1]["content"]:
         return '{"steps": [{"worker": "calc", "instruction": "6*7", "access": []}], "answer": "$1"}'
     return '{"answer": "41"}'
+
+
+@pytest.mark.parametrize("options", ["+samples=2", "+recursive", "+whole_query", "+samples=2+whole_query+recursive"])
+def test_a_model_reads_the_memory_whatever_options_its_name_has(options, endpoint):
+    pool = open_live_pool(pool_of(endpoint, "boss"))
+    orchestrator = make_orchestrator(f"model:boss:plan{options}", pool)
+    with_memory(orchestrator, memory := FrozenMemory((lesson(),)))
+    innermost = unwrap(orchestrator)
+    assert isinstance(innermost, ModelPolicy) and innermost.memory is memory
 
 
 @pytest.mark.medium

@@ -120,5 +120,15 @@ def test_a_reader_is_within_its_depth_on_a_persons_pool_and_not_with_what_no_wor
     assert all(is_beyond(asyncio.run(gauge.measure(episode(query)))) for query in strange)
 
 
+@pytest.mark.medium
+def test_no_question_to_agents_is_beyond_a_reader_that_asks_them():
+    agent = WorkerSpec(name="a", kind="local_model", description="Our model.", config={"model": "starter:smollm2"})
+    tool = calculator_spec("price", "What a kilo of an ingredient costs, in dollars")
+    alone, both = (open_live_pool(Pool(name="p", workers=workers)) for workers in ((tool,), (tool, agent)))
+    assert checkpoint_policy(both, "smollm2-agents").gauge is None
+    assert checkpoint_policy(both, "smollm2-reader").gauge is not None
+    assert checkpoint_policy(alone, "smollm2-agents").gauge is not None
+
+
 def calculator_spec(name: str, description: str) -> WorkerSpec:
     return WorkerSpec(name=name, kind="calculator", description=description)

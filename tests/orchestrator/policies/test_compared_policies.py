@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions
 from orchestrator.policies.labels import label_orchestrator
-from orchestrator.policies.registry import is_baseline
+from orchestrator.policies.registry import is_untrained
 from tests.orchestrator.support.endpoint import Endpoint, asked, endpoint, play
 
 __all__ = ["endpoint"]
@@ -72,4 +72,4 @@ def test_labels_say_what_is_sampled_and_what_is_left_out():
 
 def test_policies_are_baselines_and_checkpoints_and_the_oracle_are_not():
     names = ("direct:a", "router+who=log", "model:a", "oracle", "smollm2-reader+who=log", "job-1a2b3c@40")
-    assert Counter(map(is_baseline, names)) == {True: 3, False: 3} and is_baseline("model:a")
+    assert Counter(map(is_untrained, names)) == {True: 3, False: 3} and is_untrained("model:a")

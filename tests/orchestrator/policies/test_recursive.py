@@ -12,8 +12,8 @@ from orchestrator.engine.release import Orchestrator
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import TurnOptions, add_options, split_options
 from orchestrator.plan import Turn
+from orchestrator.policies.options.recursive import RecursivePolicy, find_draft
 from orchestrator.policies.reader import ReaderPolicy
-from orchestrator.policies.recursive import RecursivePolicy, find_draft
 from orchestrator.policies.registry import set_options
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Limits

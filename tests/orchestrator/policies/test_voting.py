@@ -12,8 +12,8 @@ from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, add_options, split_options
 from orchestrator.plan import Step, Turn
+from orchestrator.policies.options.voting import PlanSampler, VotingPolicy
 from orchestrator.policies.registry import make_orchestrator, set_options
-from orchestrator.policies.voting import PlanSampler, VotingPolicy
 from pool_registry.actions import Usage
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.reader import ReaderPolicy
-from orchestrator.reader.cards import format_listed
+from orchestrator.reader.cards import ListingFormat, format_listed
 from orchestrator.reader.conversation import HINT, open_conversation
 from orchestrator.reader.needs import Need, parse_needs
 from orchestrator.retrieval import sentence_vectors
@@ -51,21 +51,32 @@ def test_asides_and_examples_in_brackets_are_left_out_of_a_line():
 
 
 def test_hints_are_lines_of_the_listing_with_the_likeliest_worker_among_them(starter):
-    listing, query = open_conversation(QUERY, starter.workers.values(), hints=3)
+    listing, query = open_conversation(QUERY, starter.workers.values(), ListingFormat(hints=3))
     head, _, lines = query.content.partition(f"\n\n{HINT}\n")
     assert head == QUERY and len(lines.splitlines()) == 3
     assert set(lines.splitlines()) <= set(listing.content.splitlines())
     assert f"- {format_listed(starter.workers['great_circle'])}" in lines.splitlines()
-    assert listing == open_conversation("another query", starter.workers.values(), hints=3)[0]
+    assert listing == open_conversation("another query", starter.workers.values(), ListingFormat(hints=3))[0]
 
 
-@pytest.mark.parametrize("hints", [0, 4])
-def test_a_reader_is_shown_as_many_as_it_learnt_with(starter, hints):
+def test_agents_are_marked_where_a_reader_learnt_them_so_and_other_lines_stay(starter):
+    plain, marked = (
+        open_conversation(QUERY, starter.workers.values(), ListingFormat(marks_agents=marks))[0].content.splitlines()
+        for marks in (False, True)
+    )
+    agents = [name for name, worker in starter.workers.items() if worker.role == "agent"]
+    changed = [(before, after) for before, after in zip(plain, marked, strict=True) if before != after]
+    assert len(changed) == len(agents) > 0
+    assert all(after == before.replace("- ", "- Agent: ", 1) for before, after in changed)
+
+
+@pytest.mark.parametrize("listing", [ListingFormat(0), ListingFormat(4), ListingFormat(2, marks_agents=True)])
+def test_a_reader_is_shown_the_pool_as_it_learnt_it(starter, listing):
     shown = []
 
     async def write(messages, _grammar, _draw):
         shown.append(messages)
         return Completion("No worker of this pool can do this")
 
-    asyncio.run(run_episode(EpisodeSpec(QUERY), ReaderPolicy("r", starter, write, hints=hints), starter))
-    assert shown[0] == open_conversation(QUERY, starter.workers.values(), hints)
+    asyncio.run(run_episode(EpisodeSpec(QUERY), ReaderPolicy("r", starter, write, listing=listing), starter))
+    assert shown[0] == open_conversation(QUERY, starter.workers.values(), listing)

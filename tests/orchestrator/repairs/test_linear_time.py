@@ -15,6 +15,7 @@ import pytest
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import MAX_QUERY_CHARS, EpisodeSpec, run_episode
 from orchestrator.policies.reader import ReaderPolicy
+from orchestrator.reader.cards import ListingFormat
 from orchestrator.retrieval import sentence_vectors
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import BadCall
@@ -123,7 +124,8 @@ def run_reader(query: str) -> Episode:
                 fills = len(messages) > 2
                 return Completion('1. {"name": "a"}\n= $1' if fills else "1. The price of a thing")
 
-            return await run_episode(EpisodeSpec(query), ReaderPolicy("r", pool, write, hints=2), pool)
+            reader = ReaderPolicy("r", pool, write, listing=ListingFormat(hints=2))
+            return await run_episode(EpisodeSpec(query), reader, pool)
 
     return asyncio.run(run())
 

@@ -140,7 +140,7 @@ def _write_sides(
     knows_pool = PROMPTS[model.prompt].knows_one_pool
     seen = pool if knows_pool else narrow_pool(pool, select_workers(runs[0].query, pool, called))
     # A reader's needs in the words that it chose, and no card of a worker that does not fit: what differs is its doing.
-    lesson = ReaderLesson(model.count_hints(), listed_needs=0.0, unfit_cards=0.0)
+    lesson = ReaderLesson(model.choose_listing(), listed_needs=0.0, unfit_cards=0.0)
     better, worse = (
         _count_every_turn(make_demonstration(run, seen, model.dialect, model.prompt, rounds, "pair", lesson))
         for run in runs

@@ -14,6 +14,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn
 from orchestrator.policies.reader import ReaderPolicy
+from orchestrator.reader.cards import PLAIN_LISTING, ListingFormat
 from pool_registry.actions import Usage
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import Completion, Draw, Grammar, Message
@@ -27,11 +28,15 @@ REPAIRS_IN_TRAINING = frozenset({"named_operations", "substitutes"})
 class LearningReader(Orchestrator):
     """The orchestrator of one episode."""
 
-    def __init__(self, name: str, pool: LivePool, writer: TokenWriter, chat: ChatTokens, hints: int = 0) -> None:
+    def __init__(
+        self, name: str, pool: LivePool, writer: TokenWriter, chat: ChatTokens, listing: ListingFormat = PLAIN_LISTING
+    ) -> None:
         self.name = name
         self.writer = writer
         self._chat = chat
-        self._reader = ReaderPolicy(name, pool, self._write, repairs=REPAIRS_IN_TRAINING, hints=hints, other_plans=0)
+        self._reader = ReaderPolicy(
+            name, pool, self._write, repairs=REPAIRS_IN_TRAINING, listing=listing, other_plans=0
+        )
         self._needs_end: int | None = None  # where the needs end in the completion, once they are written
 
     async def turn(self, episode: Episode) -> Turn:

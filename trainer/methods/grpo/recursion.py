@@ -13,7 +13,7 @@ from dataclasses import replace
 from orchestrator.engine.episode import Episode, Round
 from orchestrator.engine.events import EpisodeEnded, Graded
 from orchestrator.plan import references, substitute
-from orchestrator.policies.recursive import find_draft
+from orchestrator.policies.options.recursive import find_draft
 from pool_registry.actions import JsonValue
 
 

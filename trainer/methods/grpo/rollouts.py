@@ -21,9 +21,10 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, Sink, run_episode
 from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn
-from orchestrator.policies.recursive import RecursivePolicy
+from orchestrator.policies.options.recursive import RecursivePolicy
 from orchestrator.prompt import opening_messages, reply_messages
 from orchestrator.prompt_styles import PROMPTS, PromptStyle
+from orchestrator.reader.cards import PLAIN_LISTING, ListingFormat
 from orchestrator.reader.conversation import open_conversation
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.actions import JsonValue, Usage
@@ -129,14 +130,14 @@ class RolloutGroup:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeFormat:
-    """How the model is put to work: dialect, prompt, the limits of tokens and rounds, and a reader's hints."""
+    """How the model is put to work: dialect, prompt, the limits of tokens and rounds, and a reader's listing."""
 
     dialect: Dialect
     style: PromptStyle
     turn_tokens: int
     max_length: int
     max_rounds: int
-    hints: int = 0
+    listing: ListingFormat = PLAIN_LISTING
 
 
 async def select_fitting_tasks(
@@ -165,7 +166,7 @@ async def select_fitting_tasks(
 def _open_prompt(query: str, pool: LivePool, episode_format: EpisodeFormat) -> list[Message]:
     """What the model sees before it writes anything."""
     if PROMPTS[episode_format.style].binds_needs:
-        return open_conversation(query, pool.workers.values(), episode_format.hints)
+        return open_conversation(query, pool.workers.values(), episode_format.listing)
     return opening_messages(query, pool, episode_format.dialect, episode_format.style)
 
 
@@ -409,7 +410,7 @@ class RolloutEngine:
         learner = replace(self.episode_format, max_rounds=max_rounds)
         writer = TokenWriter(generator, self.chat, learner.turn_tokens, learner.max_length, seed)
         if PROMPTS[learner.style].binds_needs:
-            return LearningReader(self.name, pool, writer, self.chat, learner.hints)
+            return LearningReader(self.name, pool, writer, self.chat, learner.listing)
         return LearningPolicy(self.name, pool, writer, self.chat, learner, binding)
 
     async def close(self) -> None:

@@ -178,7 +178,7 @@ def share_rollouts(sample: RolloutFunction | None) -> RolloutFunction:
 def make_episode_format(model: ModelSettings, max_rounds: int, longest: int = 1_000_000) -> EpisodeFormat:
     """How a recipe puts its model to work; `longest` in tokens."""
     limits = (model.turn_tokens, longest, max_rounds)
-    return EpisodeFormat(find_dialect(model.dialect), model.prompt, *limits, hints=model.count_hints())
+    return EpisodeFormat(find_dialect(model.dialect), model.prompt, *limits, listing=model.choose_listing())
 
 
 def _make_rollout_function(

@@ -194,7 +194,7 @@ def _collect_first(training: TrainingContext, settings: SftSettings) -> list[Dem
     recipe, pool, job_folder = training.recipe, training.pool, training.job_folder
     rounds = pool.pool.limits.max_rounds
     options = settings.demonstrations
-    lesson = ReaderLesson(recipe.model.count_hints(), options.listed_needs)
+    lesson = ReaderLesson(recipe.model.choose_listing(), options.listed_needs)
     rows: list[Demonstration] = []
     if options.starred:
         rows += load_starred_demonstrations(training.store.traces, pool, recipe.model, rounds, lesson)
