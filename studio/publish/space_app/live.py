@@ -69,7 +69,7 @@ class LiveRunner:
         budget = Budget(self._pool.limits)
         task = asyncio.create_task(self._episode(EpisodeSpec(query, id=head.id), name, keys, recorder, budget))
         try:
-            async for _ in _changes(task, recorder):
+            async for _ in list_changes(task, recorder):
                 yield build_replay(recorder.episode, head, self._pool, self._space.get("pool_version"))
             await task
         finally:
@@ -111,11 +111,15 @@ def _resolve(name: str, _query: str, pool: LivePool) -> Orchestrator:
     return make_orchestrator(name, pool)
 
 
-async def _changes(task: asyncio.Task[None], recorder: MemorySink) -> AsyncIterator[None]:
-    """Yield whenever something has been recorded, the last time after the end."""
+async def list_changes(task: asyncio.Task[None], recorder: MemorySink) -> AsyncIterator[None]:
+    """Yield whenever something has been recorded, the last time after the end: also where the task ended while the
+    caller was busy with the change before."""
     seen = 0
-    while not task.done():
-        await asyncio.wait([task], timeout=POLL_S)
+    while True:
+        has_ended = task.done()  # asked first: whatever was recorded until then is seen below
         if recorder.count != seen:
             seen = recorder.count
             yield
+        if has_ended:
+            return
+        await asyncio.wait([task], timeout=POLL_S)
