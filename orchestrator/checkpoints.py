@@ -25,7 +25,7 @@ from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import split_options
 from orchestrator.out_of_depth.learnt_queries import FILE as LEARNT_QUERIES
 from orchestrator.prompt_styles import PROMPTS, PromptStyle
-from orchestrator.reader.cards import ListingFormat
+from orchestrator.reader.cards import ListingFormat, make_listing_format
 from pool_registry.actions import JsonValue
 from pool_registry.atomic_write import flush_to_disk, write_atomically
 from pool_registry.storage.data_folder import find_home
@@ -133,7 +133,7 @@ class Checkpoint(StrictModel):
     @property
     def listing(self) -> ListingFormat:
         """How a reader is shown a pool."""
-        return ListingFormat(self.hints, PROMPTS[self.prompt].marks_agents)
+        return make_listing_format(self.prompt, self.hints)
 
 
 def find_checkpoint(name: str) -> tuple[Path, Checkpoint]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-PromptStyle = Literal["full", "query", "reader", "reader-agents"]
+PromptStyle = Literal["full", "query", "reader", "reader-agents", "reader-outputs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class PromptFacts:
     knows_one_pool: bool = False  # by heart: the pool that it was trained on
     binds_needs: bool = False  # it writes needs, then calls of the workers that they are bound to (orchestrator/reader)
     marks_agents: bool = False  # the listing says which workers are agents, who may be asked anything
+    shows_outputs: bool = False  # cards name the fields of what a worker returns, where its kind or its spec says them
 
     @property
     def texts(self) -> int:
@@ -40,5 +41,12 @@ PROMPTS: Mapping[PromptStyle, PromptFacts] = {
     ),
     "reader-agents": PromptFacts(
         "that of a reader, with agents marked in the listing", version=1, binds_needs=True, marks_agents=True
+    ),
+    "reader-outputs": PromptFacts(
+        "that of a reader, with agents marked in the listing, and the fields of what workers return on their cards",
+        version=1,
+        binds_needs=True,
+        marks_agents=True,
+        shows_outputs=True,
     ),
 }

@@ -176,6 +176,7 @@ class Worker(ABC, Generic[C]):
     wording: ClassVar[tuple[str, ...]] = ()
     sample: Mapping[str, JsonValue] = {}  # what "Try it" offers in the page,
     sample_seen: str = ""  # and the output of an earlier step that goes with it
+    returns: Mapping[str, JsonValue] = {}  # JSON Schema of what a call returns, where the kind knows it
 
     def __init__(self, spec: WorkerSpec, config: C) -> None:
         self.spec = spec

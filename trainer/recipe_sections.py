@@ -20,8 +20,8 @@ from pydantic import (
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import MAX_SAMPLES
-from orchestrator.prompt_styles import PROMPTS, PromptStyle
-from orchestrator.reader.cards import ListingFormat
+from orchestrator.prompt_styles import PromptStyle
+from orchestrator.reader.cards import ListingFormat, make_listing_format
 from orchestrator.repairs.table import ALL, EVERY_REPAIR, in_table_order, leave_out
 from pool_registry.worker import NAME_PATTERN
 from trainer.job_place import HERE, UnpaidPlaceText
@@ -71,7 +71,7 @@ class ModelSettings(RecipeSection):
         default="full",
         description="full: rules, pool and query. query: the query alone, for small models that learn one pool. "
         "reader: needs first, then the cards of the workers that fit them; for any pool. reader-agents: the same, and "
-        "the listing says which workers are agents.",
+        "the listing says which workers are agents. reader-outputs: that, and cards name the fields of outputs.",
     )
     hints: int | None = Field(
         default=None,
@@ -92,7 +92,7 @@ class ModelSettings(RecipeSection):
 
     def choose_listing(self) -> ListingFormat:
         """How a reader is shown a pool. Raises UnknownOrchestrator for a start that is not there."""
-        return ListingFormat(self.count_hints(), PROMPTS[self.prompt].marks_agents)
+        return make_listing_format(self.prompt, self.count_hints())
 
     def list_languages(self) -> tuple[str, ...]:
         """The languages of the checkpoint that training starts from; none where it starts from a bare model."""

@@ -260,7 +260,8 @@ class ReaderPolicy(Orchestrator):
             chosen = [self._pool.workers[item.worker] for item in bound]
             schemas = [self._hold(worker, item.need) for worker, item in zip(chosen, bound, strict=True)]
             grammar = fill_grammar(schemas, refusals) if self.constrained else None
-            completions.append(await self._write(continue_conversation(opening, written, chosen), grammar, draw))
+            conversation = continue_conversation(opening, written, chosen, self._listing)
+            completions.append(await self._write(conversation, grammar, draw))
             turn = parse_fill(completions[-1].text, bound, 1)
             place = _find_need(read_refused_need(turn.answer), needs)
             if place is None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from orchestrator.prompt_styles import PROMPTS, PromptStyle
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LiveWorker
 from pool_registry.language_models.completion import strip_special
@@ -18,6 +19,7 @@ COMPARED_CHARS = 160  # of a description, and of names, where a worker is compar
 HINT_CHARS = 40  # of a parameter's description,
 FORM_CHARS = 480  # or of the only one of a worker, which may say how to write a request
 MAX_CHOICES = 24
+MAX_FIELDS = 12  # of an object
 AGENT = "Agent"  # begins the line of a worker that takes instructions in words, where agents are marked
 _TYPES = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false"}
 _WORD = re.compile(r"[^\W_]+")
@@ -29,13 +31,21 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True)
 class ListingFormat:
-    """How a reader is shown a pool: with so many likely workers repeated after the query, and with agents marked."""
+    """How a reader is shown a pool: with so many likely workers repeated after the query, with agents marked, and with
+    the fields of outputs on the cards."""
 
     hints: int = 0
     marks_agents: bool = False
+    shows_outputs: bool = False
 
 
 PLAIN_LISTING = ListingFormat()
+
+
+def make_listing_format(prompt: PromptStyle, hints: int = 0) -> ListingFormat:
+    """How a reader with prompts of this style is shown a pool, with so many likely workers after the query."""
+    facts = PROMPTS[prompt]
+    return ListingFormat(hints, facts.marks_agents, facts.shows_outputs)
 
 
 def format_listing(workers: Iterable[LiveWorker], marks_agents: bool = False) -> str:
@@ -65,22 +75,24 @@ def describe_whole(worker: LiveWorker) -> str:
     return f"{shorten(_clean(spec.description), COMPARED_CHARS)} ({shorten(names, COMPARED_CHARS)})"
 
 
-def format_cards(workers: Sequence[LiveWorker]) -> str:
+def format_cards(workers: Sequence[LiveWorker], shows_outputs: bool = False) -> str:
     """The cards of the workers chosen for a plan, numbered as its steps; one that was shown above is not repeated."""
     places: dict[str, int] = {}
     lines = []
     for place, worker in enumerate(workers, start=1):
         first = places.setdefault(worker.spec.name, place)
-        lines.append(f"{place}. {format_card(worker) if first == place else f'as {first}'}")
+        lines.append(f"{place}. {format_card(worker, shows_outputs) if first == place else f'as {first}'}")
     return "\n".join(lines)
 
 
-def format_card(worker: LiveWorker) -> str:
-    """A worker in one line: description, name, parameters, and an example where its kind has one and the description
-    quotes none."""
+def format_card(worker: LiveWorker, shows_outputs: bool = False) -> str:
+    """A worker in one line: description, name, parameters, the fields of its outputs where they are shown and known,
+    and an example where its kind has one and the description quotes none."""
     example = {} if _QUOTED.search(worker.spec.description) else worker.worker.sample
     shown = f" e.g. {json.dumps(example, ensure_ascii=False)}" if example else ""
     signature = f"{worker.spec.name}({format_parameters(worker.parameters)})"
+    fields = format_fields(find_output_schema(worker)) if shows_outputs else ""
+    signature += f" -> {fields}" if fields else ""
     return f"{shorten(_clean(worker.spec.description), CARD_CHARS)} {signature}{shown}"
 
 
@@ -100,6 +112,29 @@ def format_parameters(schema: Mapping[str, JsonValue]) -> str:
     needed = required if isinstance(required, list | tuple) else ()
     room = FORM_CHARS if len(properties) == 1 else HINT_CHARS
     return ", ".join(_format_parameter(name, rule, name in needed, room) for name, rule in properties.items())
+
+
+def find_output_schema(worker: LiveWorker) -> Mapping[str, JsonValue]:
+    """The JSON Schema of what a worker returns: what it must fit, or what its kind knows; {} where nobody does."""
+    output = worker.spec.output
+    return (output.json_schema if output else None) or worker.worker.returns
+
+
+def format_fields(schema: Mapping[str, JsonValue], depth: int = 2) -> str:
+    """The fields of an object, or of the objects of a list, as plans name them: "{id, owner: {name, city}}", "[{id}]";
+    "" for anything else."""
+    properties, items = schema.get("properties"), schema.get("items")
+    if isinstance(items, Mapping):
+        inner = format_fields(items, depth)
+        return f"[{inner}]" if inner else ""
+    if not isinstance(properties, Mapping) or not properties or not depth:
+        return ""
+    names = []
+    for name, rule in list(properties.items())[:MAX_FIELDS]:
+        inner = format_fields(rule, depth - 1) if isinstance(rule, Mapping) else ""
+        names.append(f"{name}: {inner}" if inner else name)
+    more = ", ..." if len(properties) > MAX_FIELDS else ""
+    return f"{{{', '.join(names)}{more}}}"
 
 
 def _format_parameter(name: str, rule: JsonValue, needed: bool, room: int) -> str:

@@ -29,6 +29,9 @@ def open_conversation(
     return [Message("system", strip_special(listing)), Message("user", strip_special(question))]
 
 
-def continue_conversation(opening: Sequence[Message], needs: str, workers: Sequence[LiveWorker]) -> list[Message]:
+def continue_conversation(
+    opening: Sequence[Message], needs: str, workers: Sequence[LiveWorker], listing_format: ListingFormat = PLAIN_LISTING
+) -> list[Message]:
     """What the model sees before it writes the arguments: its needs, and the card of the worker for each."""
-    return [*opening, Message("assistant", needs), Message("user", strip_special(format_cards(workers)))]
+    cards = format_cards(workers, listing_format.shows_outputs)
+    return [*opening, Message("assistant", needs), Message("user", strip_special(cards))]

@@ -17,6 +17,7 @@ from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.imports import FreeNames, Offer
 from pool_registry.processes.function_process import FunctionPermissions, Target, parse, start_process
 from pool_registry.schemas.argument_schema import schema_problem, without_wording
+from pool_registry.schemas.result_outline import outline_result
 from pool_registry.worker import WorkerSpec
 
 LOAD_S = 60.0
@@ -62,6 +63,8 @@ def _offer(
     problem = function.get("problem") or schema_problem(parameters)
     target = Target(place.file, place.module, function["name"])
     config: dict[str, Any] = {"target": str(target), "parameters": {} if problem else parameters}
+    if returns := outline_result(function.get("returns")):
+        config["returns"] = returns
     if python:
         config["python"] = python
     if permissions is not None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool
 from pool_registry.imports import FreeNames, Offer
 from pool_registry.mcp_client.session import borrow, give_back
 from pool_registry.schemas.argument_schema import describe_changes, schema_problem
+from pool_registry.schemas.result_outline import outline_result
 from pool_registry.text import shorten
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpConfig, McpServer
@@ -64,13 +66,14 @@ async def refresh(server: McpServer, specs: Sequence[WorkerSpec]) -> Refreshed:
         if tool is None:
             changes.append(ToolChange("removed", config.tool, spec.name))
             continue
-        detail = describe_changes(config.parameters, tool.input_schema)
+        returns = _read_returns(tool)
+        detail = describe_changes(config.parameters, tool.input_schema) or _describe_returns(config, returns)
         if not detail:
             kept.append(spec)
             continue
         problem = schema_problem(tool.input_schema)
         changes.append(ToolChange("changed", config.tool, spec.name, problem or detail))
-        config_now = {**spec.config, "parameters": tool.input_schema}
+        config_now = {**spec.config, "parameters": tool.input_schema, "returns": returns}
         kept.append(spec if problem else spec.model_copy(update={"config": config_now}))
     imported = {McpConfig.model_validate(spec.config).tool for spec in specs}
     added = [tool for name, tool in tools.items() if name not in imported]
@@ -104,11 +107,26 @@ def _offer(server: McpServer, tool: mcp_types.Tool, name: str) -> Offer:
             "server": server.model_dump(mode="json"),
             "tool": tool.name,
             "parameters": {} if problem else tool.input_schema,
+            "returns": _read_returns(tool),
         },
         retries=2 if _may_be_repeated(tool) else 0,
         effects=_read_effects(tool),
     )
     return Offer(spec, problem)
+
+
+def _read_returns(tool: mcp_types.Tool) -> dict[str, JsonValue]:
+    """The fields of what a tool returns, as results.py takes them out; {} where the server says nothing of them."""
+    outline = outline_result(tool.output_schema)
+    properties = outline.get("properties")
+    if isinstance(properties, dict) and properties.keys() == {"result"}:
+        inner = properties["result"]
+        return inner if isinstance(inner, dict) else {}
+    return outline
+
+
+def _describe_returns(config: McpConfig, returns: Mapping[str, JsonValue]) -> str:
+    return "" if config.returns == returns else "what it returns"
 
 
 def _description(tool: mcp_types.Tool, server: McpServer) -> str:

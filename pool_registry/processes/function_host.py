@@ -23,7 +23,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TextIO
+from typing import Any, TextIO, get_type_hints
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError, validate_call
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -142,7 +142,16 @@ def _describe(function: Callable[..., Any]) -> dict[str, Any]:
     except (PydanticUserError, TypeError, NameError) as error:
         reason = str(error).splitlines()[0]
         return {"doc": doc, "problem": f"its arguments cannot be written as JSON Schema ({reason}): {HINT}"}
-    return {"doc": doc, "schema": schema}
+    return {"doc": doc, "schema": schema, "returns": _describe_result(function)}
+
+
+def _describe_result(function: Callable[..., Any]) -> dict[str, Any]:
+    """The JSON Schema of what a function says that it returns; {} where it says nothing that can be written so."""
+    try:
+        annotation = get_type_hints(function, include_extras=True).get("return")
+        return TypeAdapter(annotation).json_schema(mode="serialization") if annotation is not None else {}
+    except (PydanticUserError, TypeError, NameError, AttributeError):
+        return {}
 
 
 def _signature_problem(function: Callable[..., Any]) -> str:

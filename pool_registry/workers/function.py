@@ -19,6 +19,7 @@ from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool
 from pool_registry.processes.function_process import FunctionPermissions, FunctionProcess, parse, start_process
 from pool_registry.schemas.argument_schema import ArgumentsSchema, describe_changes
+from pool_registry.schemas.result_outline import ResultSchema
 from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, PackedFiles, Reply, Worker, WorkerSpec
 
@@ -26,6 +27,7 @@ from pool_registry.worker import Call, PackedFiles, Reply, Worker, WorkerSpec
 class FunctionConfig(StrictModel):
     target: str = Field(description="module:function or path/to/file.py:function. Its code is loaded and called.")
     parameters: ArgumentsSchema
+    returns: ResultSchema
     permissions: FunctionPermissions | None = Field(
         default=None,
         description="What it may reach in the sandbox, {} for nothing. Empty: it runs as you, unsandboxed.",
@@ -54,6 +56,7 @@ class Function(Worker[FunctionConfig]):
 
     def __init__(self, spec: WorkerSpec, config: FunctionConfig) -> None:
         super().__init__(spec, config)
+        self.returns = config.returns
         self._idle: deque[FunctionProcess] = deque()
 
     @classmethod

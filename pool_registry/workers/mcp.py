@@ -12,6 +12,7 @@ from pool_registry.errors import WorkerFault
 from pool_registry.mcp_client.server import McpServer
 from pool_registry.mcp_client.session import Session, borrow, give_back
 from pool_registry.schemas.argument_schema import ArgumentsSchema, describe_changes
+from pool_registry.schemas.result_outline import ResultSchema
 from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
@@ -27,6 +28,7 @@ class McpConfig(StrictModel):
     server: McpServer
     tool: str = Field(min_length=1, max_length=256, description="The tool's name at the server.")
     parameters: ArgumentsSchema
+    returns: ResultSchema
 
 
 class Mcp(Worker[McpConfig]):
@@ -40,6 +42,7 @@ class Mcp(Worker[McpConfig]):
 
     def __init__(self, spec: WorkerSpec, config: McpConfig) -> None:
         super().__init__(spec, config)
+        self.returns = config.returns
         self._session: Session | None = None
 
     @classmethod

@@ -34,6 +34,8 @@ from pool_registry.network.http_values import (
     reachable,
 )
 from pool_registry.schemas.argument_schema import ArgumentsSchema
+from pool_registry.schemas.result_outline import ResultSchema
+from pool_registry.worker import WorkerSpec
 from pool_registry.workers._http_base import HttpApi, HttpApiConfig, PreparedRequest
 
 
@@ -57,6 +59,7 @@ class OpenApiConfig(HttpApiConfig):
     media_type: str = Field(default="", description="The body's type, where it is JSON by another name.")
     fields: list[ArgumentStyle] = Field(default_factory=list, description="How fields of a whole form are written.")
     parameters: ArgumentsSchema
+    returns: ResultSchema
 
     @model_validator(mode="after")
     def _fits(self) -> OpenApiConfig:
@@ -72,6 +75,10 @@ class OpenApi(HttpApi[OpenApiConfig]):
     summary = "One operation of an HTTP API."
     icon = "M8 4c-3 0-3 3-3 5s-1 3-2 3c1 0 2 1 2 3s0 5 3 5 M16 4c3 0 3 3 3 5s1 3 2 3c-1 0-2 1-2 3s0 5-3 5"
     Config = OpenApiConfig
+
+    def __init__(self, spec: WorkerSpec, config: OpenApiConfig) -> None:
+        super().__init__(spec, config)
+        self.returns = config.returns
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:

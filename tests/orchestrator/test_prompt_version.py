@@ -14,11 +14,12 @@ from orchestrator.dialects import find_dialect
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.prompt import opening_messages
 from orchestrator.prompt_styles import PROMPTS, PromptStyle
-from orchestrator.reader.cards import ListingFormat
+from orchestrator.reader.cards import make_listing_format
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.language_models.completion import Message
 from pool_registry.pool import Pool
+from pool_registry.schemas.output_check import Output
 from pool_registry.starter import starter_pool
 
 QUERY = "How many miles are 5 km?"
@@ -29,25 +30,30 @@ HASHES = {
     ("query", 1): "4fbdcb1b41dd8e50b192251aa832acfc18e15c31a5d2c7db7da6d8b1e6bbf7ad",
     ("reader", 1): "ce2a63c33ed20b4169973d5cf110abaab775f44720dc18b65ba79e6e7ce227a9",
     ("reader-agents", 1): "7ba40426abb87bfc162aec6297dd51f34c4be0362e8ea096566f5a55f08e068c",
+    ("reader-outputs", 1): "3aa39fc7cb80254a2175c7902d3d48c7acc643cdeb248a813469928150ada5f1",
 }
 
 
 def small_pool() -> LivePool:
-    """Workers whose kinds differ: several parameters with choices, a request in words, and an agent."""
+    """Workers whose kinds differ: several parameters with choices and fields of a result, a request in words, and an
+    agent."""
     workers = {worker.name: worker for worker in starter_pool().workers}
     chosen = (
         workers[name].model_copy(update={"description": f"Does {name}. More of it."})
         for name in ("units", "calendar", "solver")
     )
-    return open_live_pool(Pool(name="small", workers=tuple(chosen)))
+    units, *others = chosen
+    fields = {"value": {"type": "number"}, "unit": {"type": "object", "properties": {"name": {"type": "string"}}}}
+    units = units.model_copy(update={"output": Output(json_schema={"type": "object", "properties": fields})})
+    return open_live_pool(Pool(name="small", workers=(units, *others)))
 
 
 def write_prompt(style: PromptStyle) -> list[Message]:
     pool = small_pool()
     workers = list(pool.workers.values())
     if PROMPTS[style].binds_needs:
-        listing = ListingFormat(marks_agents=PROMPTS[style].marks_agents)
-        return continue_conversation(open_conversation(QUERY, workers, listing), "- Does units", workers)
+        listing = make_listing_format(style)
+        return continue_conversation(open_conversation(QUERY, workers, listing), "- Does units", workers, listing)
     return opening_messages(QUERY, pool, find_dialect("plan"), style)
 
 

@@ -227,7 +227,7 @@ def write_reader_conversation(
         unfit = _pick_unfit(needs[place], pool, called)
         if unfit is not None:
             cards[place], fill = unfit, refuse(needs[place].text)
-    return [*continue_conversation(opening, format_needs(needs), cards), Message("assistant", fill)]
+    return [*continue_conversation(opening, format_needs(needs), cards, lesson.listing), Message("assistant", fill)]
 
 
 def _list_needs(steps: Sequence[Step], pool: LivePool, listed: bool) -> list[Need]:

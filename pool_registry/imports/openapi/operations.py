@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from pool_registry import secrets
+from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool
 from pool_registry.imports import FreeNames, Offer
 from pool_registry.imports.openapi.document import MAX_CHARS, Document, UnfitOperation, read
@@ -24,6 +25,7 @@ from pool_registry.network.address_policy import AddressPolicy
 from pool_registry.network.argument_styles import ArgumentStyle
 from pool_registry.network.http_values import OWN_HEADERS, TOKEN, decode_text
 from pool_registry.schemas.argument_schema import schema_problem
+from pool_registry.schemas.result_outline import outline_result
 from pool_registry.worker import WorkerSpec
 
 if TYPE_CHECKING:
@@ -143,6 +145,8 @@ class _Reading:
             "parameters": self._parameters_schema(),
             **security_of(self._document, self._given, operation.security),
         }
+        if returns := self._read_returns(raw.get("responses")):
+            config["returns"] = returns
         if self._given.allow_private:
             config["allow_private"] = True
         return config
@@ -213,6 +217,27 @@ class _Reading:
             self._required.append(argument)
         self._places.append({"argument": argument, "at": "whole", "wire": ""})
         return {**config, "fields": list(map(_record, styles.values()))} if styles else config
+
+    def _read_returns(self, responses: Any) -> dict[str, JsonValue]:
+        """The fields of the JSON that a call which went well returns; {} where the document says nothing of them."""
+        replies = responses if isinstance(responses, dict) else {}
+        good = [status for status in replies if str(status).upper().startswith("2")]
+        for status in [*sorted(good, key=str), *(["default"] if "default" in replies else [])]:
+            try:
+                content = self._document.follow(replies[status]).get("content")
+                media = [media for kind, media in (content or {}).items() if is_json(kind)]
+                schema = self._document.follow(media[0]).get("schema") if media else None
+            except (UnfitOperation, AttributeError):
+                continue
+            if outline := outline_result(schema, self._resolve):
+                return outline
+        return {}
+
+    def _resolve(self, reference: str) -> object:
+        try:
+            return self._document.at(reference)
+        except UnfitOperation as error:
+            raise LookupError(reference) from error
 
     def _add(self, argument: str, schema: Any, description: str | None, required: bool) -> None:
         self._properties[argument] = _add_description(schema, description)

@@ -42,6 +42,7 @@ class InnerTool(Worker[C]):
         super().__init__(spec, config)
         self._inner: Worker[Any] = open_worker(WorkerSpec.model_validate(config.inner))
         self.sample, self.sample_seen = self._inner.sample, self._inner.sample_seen
+        self.returns = self._inner.returns
 
     @classmethod
     def runs(cls, config: C) -> str:

@@ -12,12 +12,13 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from orchestrator.reader.cards import format_fields
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.imports import Offer
 from pool_registry.imports.openapi import operations
-from pool_registry.kinds import load_config
+from pool_registry.kinds import load_config, open_worker
 from pool_registry.pool import Pool
 from pool_registry.worker import NAME_PATTERN
 from tests.pool_registry.support.openapi_service import KEY, make_app, served
@@ -198,6 +199,37 @@ def test_openapi_30_keywords_become_json_schema():
         "kind": {"type": ["string", "null"], "enum": ["a", None]},
         "example": {"type": "string"},
     }
+
+
+def test_the_fields_of_what_an_operation_returns_are_recorded():
+    owner = {"type": "object", "properties": {"name": {"type": "string"}, "friend": {"$ref": "#/components/schemas/O"}}}
+    item = {
+        "allOf": [
+            {"properties": {"id": {"type": "integer"}}},
+            {"properties": {"o": {"$ref": "#/components/schemas/O"}}},
+        ]
+    }
+    document = paths(
+        responses={
+            "404": {"content": {"application/json": {"schema": {"properties": {"error": {}}}}}},
+            "200": {"content": {"application/json": {"schema": {"type": "array", "items": item}}}},
+        }
+    )
+    offer = one(document | {"components": {"schemas": {"O": owner}}})
+    returns = offer.spec.config["returns"]
+    assert returns["type"] == "array" and returns["items"]["properties"]["id"] == {"type": "integer"}
+    assert returns["items"]["properties"]["o"]["properties"]["name"] == {"type": "string"}
+    assert format_fields(returns) == "[{id, o: {name, friend}}]"
+    worker = open_worker(offer.spec)
+    assert worker.returns == returns
+
+
+@pytest.mark.parametrize(
+    "responses", [None, [], {"200": 3}, {"200": {"$ref": "#/nowhere"}}, {"200": {"content": {"text/html": {}}}}]
+)
+def test_responses_that_say_nothing_keep_no_operation_out(responses):
+    offer = one(paths(responses=responses))
+    assert not offer.problem and "returns" not in offer.spec.config
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,9 @@ def test_every_public_function_of_a_file_is_offered_with_its_schema(tools):
     length = found["length"].spec
     assert length.description == "How long a trip is.\n\nReturns: A point, of all things."
     assert length.config["target"] == f"{tools}:length"
+    numbers = {"x": {"type": "number"}, "y": {"type": "number"}}
+    assert length.config["returns"] == {"type": "object", "properties": numbers}
+    assert found["odd"].spec.config.get("returns", {}) == {} and found["boom"].spec.config.get("returns", {}) == {}
     schema = length.config["parameters"]
     assert schema["required"] == ["trip", "unit"]
     rules = schema["properties"]

@@ -99,6 +99,9 @@ def test_the_official_server_from_the_list_of_tools_to_the_last_process(server):
         found = {offer.spec.config["tool"]: offer for offer in await list_tools(server)}
         assert not any(offer.problem for offer in found.values())
         assert found["add"].spec.name == "t_add" and found["add"].spec.description == "Add two numbers."
+        fields = {"city": {"type": "string"}, "degrees": {"type": "number"}}
+        assert found["weather"].spec.config["returns"] == {"type": "object", "properties": fields}
+        assert found["add"].spec.config["returns"] == {"type": "integer"}, "the SDK's wrapper comes out, as of values"
         assert found["add"].spec.retries == 2 and found["slow"].spec.retries == 0
         specs = tuple(offer.spec.model_copy(update={"timeout_s": START_S}) for offer in found.values())
         pool = Pool(name="p", workers=specs)
