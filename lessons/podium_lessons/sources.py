@@ -52,6 +52,12 @@ def _open_agents(argument: str) -> TaskSource:
     return open_agents(argument)
 
 
+def _open_catalog(argument: str) -> TaskSource:
+    from podium_lessons.catalog.source import open_catalog
+
+    return open_catalog(argument)
+
+
 CASUAL = TaskProvider(
     "casual",
     "The four families in the words of a person: terse, chatty, with other spellings of figures and dates.",
@@ -84,4 +90,9 @@ AGENTS = TaskProvider(
     "agents",
     "Questions to simulated agents: whom to ask what, and who must see whose findings.",
     _open_agents,
+)
+CATALOG = TaskProvider(
+    "catalog",
+    "Calls of tools with the parameters and results of real ones: one, several at once, chains, sums.",
+    _open_catalog,
 )
