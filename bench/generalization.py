@@ -16,6 +16,8 @@ Every cell is a set of tasks of the test split with the pools that they are run 
     held_out     the two families that nothing is trained on, on the starter pool
     worlds       generated worlds whose domains are held out, every task on a pool of its own
     projects     what people ask of functions of their own, in projects that are kept from training
+    catalog      calls of tools with the parameters and results of real ones, of fields of work that are kept from
+                 training; one call, two, or more
     everyday     questions written by hand, on the starter pool
     problems     word problems of GSM8K and SVAMP that are kept from training, on pools of their own
     plain        the questions that a person types first (bench/data/plain_questions.yaml), on the starter pool
@@ -24,6 +26,8 @@ Every cell is a set of tasks of the test split with the pools that they are run 
     fresh        questions on three more such pools (bench/data/fresh_pools), written after that
     blind        questions on six more pools (bench/data/blind_pools), written by somebody who had seen neither what
                  readers learn from nor the other questions
+    object       questions on five pools of functions with several parameters, most of which return objects
+                 (bench/data/object_pools), written in the same way
     words        tasks of the four families in a person's words (bench/data/own_words.yaml), on the starter pool
     refusals     questions that no worker of their pool can answer, of `worlds` and `everyday`
 A checkpoint that learnt one pool is bound to the pool of the cell by descriptions; not with `--unbound`.
@@ -298,12 +302,14 @@ def list_cells() -> Iterator[tuple[str, Callable[[int], list[Task]]]]:
     yield "held_out", lambda count: draw(",".join(HELD_OUT_FAMILIES), count)
     yield "worlds", leave_out_refusals("worlds:held_out")
     yield "projects", leave_out_refusals("projects:held_out")
+    yield "catalog", leave_out_refusals("catalog")
     yield "everyday", leave_out_refusals("everyday:held_out")
     yield "problems", leave_out_refusals("everyday:problems")
     yield "plain", load_plain_questions
     yield "own", load_pools("own")
     yield "fresh", load_pools("fresh")
     yield "blind", load_pools("blind")
+    yield "object", load_pools("object")
     yield "words", load_own_words
     yield "refusals", draw_refusals
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field
 
 from pool_registry.actions import NO_USAGE, ContextUse, JsonValue, Observation, Usage
 from pool_registry.schemas.output_check import Output
+from pool_registry.schemas.result_outline import outline_result
 from pool_registry.strict_model import FrozenModel, StrictModel
 
 Role = Literal["agent", "tool", "recursion"]  # decides colour, and who counts as a language model for policies
@@ -181,6 +182,12 @@ class Worker(ABC, Generic[C]):
     def __init__(self, spec: WorkerSpec, config: C) -> None:
         self.spec = spec
         self.config = config
+
+    @property
+    def output_schema(self) -> Mapping[str, JsonValue]:
+        """An outline of what a call returns: of what it must fit, or of what the kind knows; {} where nobody does."""
+        output = self.spec.output
+        return outline_result(output.json_schema) if output and output.json_schema else self.returns
 
     @property
     def only_reads(self) -> bool:

@@ -939,6 +939,8 @@ export interface OfferDocument {
   /** Whether nothing says that its calls only read. */
   may_have_effects: boolean;
   parameters: Record<string, any>;
+  /** The fields of what it returns, as plans name them: "{id, city}"; "" for none. */
+  returns: string;
 }
 
 /** An orchestrator that can be compared, and the heading that it stands under. */
@@ -1712,6 +1714,8 @@ export interface TracedShapes {
 /** What "Try it" begins with; `seen` is None for a worker that is never shown earlier outputs. */
 export interface TryForm {
   parameters: Record<string, any>;
+  /** The fields of what it returns, as plans name them; "" where nobody says them. */
+  returns: string;
   sample: Record<string, any>;
   seen: string | null;
 }

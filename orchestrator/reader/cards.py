@@ -11,6 +11,7 @@ from orchestrator.prompt_styles import PROMPTS, PromptStyle
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LiveWorker
 from pool_registry.language_models.completion import strip_special
+from pool_registry.schemas.result_outline import format_fields
 from pool_registry.text import one_line, shorten
 
 LISTED_CHARS = 72  # of a description in the listing: about 15 tokens
@@ -19,7 +20,6 @@ COMPARED_CHARS = 160  # of a description, and of names, where a worker is compar
 HINT_CHARS = 40  # of a parameter's description,
 FORM_CHARS = 480  # or of the only one of a worker, which may say how to write a request
 MAX_CHOICES = 24
-MAX_FIELDS = 12  # of an object
 AGENT = "Agent"  # begins the line of a worker that takes instructions in words, where agents are marked
 _TYPES = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false"}
 _WORD = re.compile(r"[^\W_]+")
@@ -91,7 +91,7 @@ def format_card(worker: LiveWorker, shows_outputs: bool = False) -> str:
     example = {} if _QUOTED.search(worker.spec.description) else worker.worker.sample
     shown = f" e.g. {json.dumps(example, ensure_ascii=False)}" if example else ""
     signature = f"{worker.spec.name}({format_parameters(worker.parameters)})"
-    fields = format_fields(find_output_schema(worker)) if shows_outputs else ""
+    fields = format_fields(worker.worker.output_schema) if shows_outputs else ""
     signature += f" -> {fields}" if fields else ""
     return f"{shorten(_clean(worker.spec.description), CARD_CHARS)} {signature}{shown}"
 
@@ -112,29 +112,6 @@ def format_parameters(schema: Mapping[str, JsonValue]) -> str:
     needed = required if isinstance(required, list | tuple) else ()
     room = FORM_CHARS if len(properties) == 1 else HINT_CHARS
     return ", ".join(_format_parameter(name, rule, name in needed, room) for name, rule in properties.items())
-
-
-def find_output_schema(worker: LiveWorker) -> Mapping[str, JsonValue]:
-    """The JSON Schema of what a worker returns: what it must fit, or what its kind knows; {} where nobody does."""
-    output = worker.spec.output
-    return (output.json_schema if output else None) or worker.worker.returns
-
-
-def format_fields(schema: Mapping[str, JsonValue], depth: int = 2) -> str:
-    """The fields of an object, or of the objects of a list, as plans name them: "{id, owner: {name, city}}", "[{id}]";
-    "" for anything else."""
-    properties, items = schema.get("properties"), schema.get("items")
-    if isinstance(items, Mapping):
-        inner = format_fields(items, depth)
-        return f"[{inner}]" if inner else ""
-    if not isinstance(properties, Mapping) or not properties or not depth:
-        return ""
-    names = []
-    for name, rule in list(properties.items())[:MAX_FIELDS]:
-        inner = format_fields(rule, depth - 1) if isinstance(rule, Mapping) else ""
-        names.append(f"{name}: {inner}" if inner else name)
-    more = ", ..." if len(properties) > MAX_FIELDS else ""
-    return f"{{{', '.join(names)}{more}}}"
 
 
 def _format_parameter(name: str, rule: JsonValue, needed: bool, room: int) -> str:

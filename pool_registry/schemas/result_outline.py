@@ -13,6 +13,7 @@ from pool_registry.actions import JsonValue
 
 MAX_DEPTH = 3
 MAX_PROPERTIES = 24  # of an object
+MAX_FIELDS = 12  # that are shown of an object
 MAX_PARTS = 500  # of a schema, with references expanded
 FIELD_NAME = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)  # those that a plan can quote: $1.name
 
@@ -101,3 +102,20 @@ def _resolve_within(schema: object) -> Resolve:
 
 def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
+
+
+def format_fields(schema: Mapping[str, JsonValue], depth: int = 2) -> str:
+    """The fields of an object, or of the objects of a list, as plans name them: "{id, owner: {name, city}}", "[{id}]";
+    "" for anything else."""
+    properties, items = schema.get("properties"), schema.get("items")
+    if isinstance(items, Mapping):
+        inner = format_fields(items, depth)
+        return f"[{inner}]" if inner else ""
+    if not isinstance(properties, Mapping) or not properties or not depth:
+        return ""
+    names = []
+    for name, rule in list(properties.items())[:MAX_FIELDS]:
+        inner = format_fields(rule, depth - 1) if isinstance(rule, Mapping) else ""
+        names.append(f"{name}: {inner}" if inner else name)
+    more = ", ..." if len(properties) > MAX_FIELDS else ""
+    return f"{{{', '.join(names)}{more}}}"

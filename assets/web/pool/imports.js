@@ -282,8 +282,10 @@ function offerRow(offer, index, changed) {
   );
   if (!problem) {
     const names = Object.keys(offer.parameters.properties || {});
+    const takes = names.length ? `Takes ${names.join(", ")}` : "Takes nothing";
     const peek = el(
-      "details.pool-import-schema", {}, el("summary", {}, names.length ? `Takes ${names.join(", ")}` : "Takes nothing"),
+      "details.pool-import-schema", {},
+      el("summary", {}, offer.returns ? `${takes}; returns ${offer.returns}` : takes),
       el("pre.page-value", { tabindex: "0" }, JSON.stringify(offer.parameters, null, 2)),
     );
     text.append(peek);

@@ -187,7 +187,10 @@ export async function tryPanel(page, worker) {
     call.disabled = false;
     out.replaceChildren(...(reply.observation ? observationParts(reply.observation) : []));
   }, "page-primary"), "pool/try_worker");
-  return { parts: [form.root, sees, out], call };
+  const returns = opened.returns
+    ? [el("p.page-lead", {}, "Returns ", el("code", {}, opened.returns), ". A plan quotes a field as ", el("code", {}, "$1.name"), ".")]
+    : [];
+  return { parts: [form.root, sees, ...returns, out], call };
 }
 
 /** @param {import("../types").ObservationDocument} observation */

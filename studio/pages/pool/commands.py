@@ -15,6 +15,7 @@ from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS, field_problems, kind_of, open_worker
 from pool_registry.pool import Limits, Pool, import_pool, rename_pool
 from pool_registry.pool_merge import EditConflict
+from pool_registry.schemas.result_outline import format_fields
 from pool_registry.storage.pool_store import StoredPool
 from pool_registry.wants import disarm_pool, list_new_wants, list_wants
 from pool_registry.worker import WorkerSpec
@@ -205,6 +206,7 @@ class PoolCommands(PageCommands):
             takes_seen = KINDS[spec.kind].role == "agent" or bool(worker.sample_seen)
             form = TryForm(
                 parameters=dict(worker.parameters),
+                returns=format_fields(worker.output_schema),
                 sample=make_arguments(self._runtime, worker),
                 seen=worker.sample_seen if takes_seen else None,
             )

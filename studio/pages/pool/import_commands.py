@@ -20,6 +20,7 @@ from pool_registry.imports.mcp import ToolChange
 from pool_registry.kinds import field_problems, open_worker
 from pool_registry.pool import Pool
 from pool_registry.processes.function_process import FunctionPermissions
+from pool_registry.schemas.result_outline import format_fields
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
 from studio.access.pool_rights import check_source, check_worker
@@ -220,4 +221,5 @@ def build_offer(offer: Offer) -> OfferDocument:
         problem=offer.problem,
         may_have_effects=not offer.problem and offer.spec.effects == "auto" and not open_worker(offer.spec).only_reads,
         parameters=parameters if isinstance(parameters, dict) else {},
+        returns="" if offer.problem else format_fields(open_worker(offer.spec).output_schema),
     )

@@ -176,6 +176,7 @@ class OfferDocument(PageDocument):
     problem: str
     may_have_effects: bool = Field(description="Whether nothing says that its calls only read.")
     parameters: dict[str, JsonValue]
+    returns: str = Field(description='The fields of what it returns, as plans name them: "{id, city}"; "" for none.')
 
 
 class WorkerTest(PageDocument):
@@ -192,6 +193,7 @@ class TryForm(PageDocument):
     """What "Try it" begins with; `seen` is None for a worker that is never shown earlier outputs."""
 
     parameters: dict[str, JsonValue]
+    returns: str = Field(description='The fields of what it returns, as plans name them; "" where nobody says them.')
     sample: dict[str, JsonValue]
     seen: str | None
 

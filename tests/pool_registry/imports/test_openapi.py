@@ -12,7 +12,6 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.reader.cards import format_fields
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool, WorkerFault
@@ -20,6 +19,7 @@ from pool_registry.imports import Offer
 from pool_registry.imports.openapi import operations
 from pool_registry.kinds import load_config, open_worker
 from pool_registry.pool import Pool
+from pool_registry.schemas.result_outline import format_fields
 from pool_registry.worker import NAME_PATTERN
 from tests.pool_registry.support.openapi_service import KEY, make_app, served
 
