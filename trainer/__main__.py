@@ -15,6 +15,7 @@ from pool_registry.storage.data_folder import choose_home
 from trainer.cli import choice, practice
 from trainer.cli.command_line import run_command_line
 from trainer.cli.jobs import add_job_commands, start_job
+from trainer.cli.lessons import lessons_app
 from trainer.cli.options import HomeOption, JsonOption, WithoutOption, open_data_folder
 from trainer.cli.table_help import FAMILY_NAMES, POLICY_NAMES, TASK_SOURCES, TableHelp
 from trainer.errors import InvalidRecipe, UnknownTask
@@ -38,6 +39,7 @@ for own_command in (practice.make, practice.add, practice.strike, practice.resto
 app.add_typer(tasks_app, name="tasks")
 add_job_commands(app)
 app.command()(choice.who)
+app.add_typer(lessons_app, name="lessons")
 
 Split = Annotated[str, typer.Option(help="train, validation or test.")]
 Source = Annotated[str | None, typer.Option(help=f"Instead of a family: {TASK_SOURCES}.")]

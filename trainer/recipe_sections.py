@@ -157,6 +157,11 @@ class DemonstrationSettings(RecipeSection):
     )
     starred: bool = Field(default=True, description="Also the starred traces on this pool.")
     file: str = Field(default="", description="Also trajectories from a JSONL file.")
+    lessons: str = Field(
+        default="",
+        description="A folder that `python -m trainer lessons make` wrote: it is learnt from in place of the teacher, "
+        "row by row from disk, however large it is.",
+    )
     concurrency: int = Field(
         default=16,
         ge=1,
@@ -175,6 +180,8 @@ class DemonstrationSettings(RecipeSection):
         document: dict[str, Any] = serialize(self)
         if self.where == str(HERE):
             document.pop("where", None)
+        if not self.lessons:
+            document.pop("lessons", None)
         return document
 
 

@@ -249,8 +249,13 @@ def load_distractor_pools(recipe: Recipe, store: Store, tasks: Sequence[Task]) -
     if not recipe.pool_draws:
         return []
     names = dict.fromkeys(name for pools in recipe.pool_draws for name in pools.sources)
+    return [*(load_pool(store, name) for name in names), *list_brought_pools(tasks)]
+
+
+def list_brought_pools(tasks: Sequence[Task]) -> list[Pool]:
+    """The pools of these tasks whose workers may be distractors in others."""
     brought = {task.pool.name: task.pool for task in tasks if task.pool is not None}
-    return [*(load_pool(store, name) for name in names), *list(brought.values())[:MAX_TASK_POOLS]]
+    return list(brought.values())[:MAX_TASK_POOLS]
 
 
 async def _open_pool(pool: Pool) -> LivePool:

@@ -21,7 +21,13 @@ from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import Draw
 from trainer.demonstrations.fault_injection import Fault, FaultyPool, RecoveringTeacher
-from trainer.demonstrations.transcripts import Demonstration, ReaderLesson, can_demonstrate, make_demonstration
+from trainer.demonstrations.transcripts import (
+    Demonstration,
+    ReaderLesson,
+    can_demonstrate,
+    ends_with_needs,
+    make_demonstration,
+)
 from trainer.evaluation.trials import SAMPLING_TEMPERATURE, run_task
 from trainer.recipe_sections import DemonstrationSettings, ModelSettings
 from trainer.tasks.suite import make_random
@@ -186,8 +192,8 @@ class DemonstrationCollector:
         self.recovered += has_recovered(best)
         self._used.update(run.step.worker for run in best.steps.values())
         row = make_demonstration(best, pool, self._model.dialect, style, self._rounds, "teacher", self._lesson)
-        ends_with_needs = make_random(f"needs alone/{self._seed}/{best.query}").random() < self._settings.needs_alone
-        return row.first_turn() if binds_needs and ends_with_needs else row
+        is_short = binds_needs and ends_with_needs(best.query, self._settings.needs_alone, self._seed)
+        return row.first_turn() if is_short else row
 
     def _familiarity(self, episode: Episode) -> float:
         """How often its workers were used so far, on average."""

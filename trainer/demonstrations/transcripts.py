@@ -164,6 +164,24 @@ def make_reader_demonstration(episode: Episode, pool: LivePool, source: str, les
     return Demonstration(messages=messages, query=episode.query, episode=episode.id, source=source)
 
 
+def write_reader_lesson(
+    query: str, turn: Turn, pool: LivePool, lesson: ReaderLesson, needs_alone: float, seed: int
+) -> Demonstration:
+    """A plan as the conversation in which a reader would have made it, without an episode; a share of `needs_alone`
+    ends with the needs."""
+    messages = [
+        DemonstrationMessage(role=message.role, content=message.content, learn=message.role == "assistant")
+        for message in write_reader_conversation(query, turn, pool, lesson)
+    ]
+    row = Demonstration(messages=messages, query=query, source="plan")
+    return row.first_turn() if ends_with_needs(query, needs_alone, seed) else row
+
+
+def ends_with_needs(query: str, share: float, seed: int) -> bool:
+    """Whether a demonstration is one of the share that ends with the needs."""
+    return make_random(f"needs alone/{seed}/{query}").random() < share
+
+
 def find_plan(episode: Episode, pool: LivePool) -> Turn | None:
     """The plan that led to an episode's answer, as one turn with steps that count from 1.
 

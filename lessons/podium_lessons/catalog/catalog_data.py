@@ -48,6 +48,7 @@ class CatalogTexts(TaskData):
 
     requests: tuple[str, ...] = Field(min_length=MIN_TEXTS)
     noun_requests: tuple[str, ...] = Field(min_length=MIN_TEXTS)
+    comparisons: tuple[str, ...] = Field(min_length=MIN_TEXTS)
     conditions: tuple[str, ...] = Field(min_length=MIN_TEXTS)
     pairs: tuple[str, ...] = Field(min_length=MIN_TEXTS)
     again: tuple[str, ...] = Field(min_length=MIN_TEXTS)

@@ -9,17 +9,19 @@ from datetime import date
 from random import Random
 
 from podium_lessons.catalog.catalog_data import CatalogTool, ParameterData, draw_text, load_texts
+from podium_lessons.catalog.paraphrase import word_parameter, word_tool
 from podium_lessons.catalog.values import TEXT_RULES
 from podium_lessons.everyday.questions.dates import write_day
 from podium_lessons.worlds.rules.answer import join_texts
 from pool_registry.actions import JsonValue
 
 OPTIONAL_SHARE = 0.35  # of the optional parameters that a request speaks of
-NOUN_SHARE = 0.35  # of the requests name the thing, not the work
+NOUN_SHARE = 0.4  # of the requests name the thing, not the work
+COMPARED_SHARE = 0.3  # of those for several calls
+STORY_SHARE = 0.3  # of the requests for several calls that list them
+ORDINALS = ("first", "second", "third", "fourth", "fifth")
+NUMBERS = ("two", "three", "four", "five")
 LARGEST_LIST = 3
-NOUN_VERBS = frozenset({"retrieve", "get", "calculate", "estimate", "find", "fetch", "check", "determine", "compute"})
-_ARTICLE = re.compile(r"(?:the|a|an|information|details|all|any)\b", re.IGNORECASE)
-_LABELS = {"id": "ID", "url": "URL"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,10 @@ class RequestWriter:
         first, shared = calls[0], [name for name in calls[0].written if name not in varied]
         if len(varied) <= 2 and self.random.random() < 0.55:
             lists = [join_texts([call.written[name] for call in calls]) for name in varied]
-            return self._ask(first.tool, self._list_values(varied, lists, len(calls), self._pick(first, shared)))
+            values = self._list_values(first.tool, varied, lists, len(calls), self._pick(first, shared))
+            return self._ask(first.tool, values, several=True)
+        if self.random.random() < STORY_SHARE:
+            return self._tell_story(calls)
         if self.random.random() < 0.5:  # the first in full, of the others what differs
             rest = join_texts([self.write_conditions(self._pick(call, varied)) for call in calls[1:]])
             text = draw_text(load_texts().again, self.split, self.random)
@@ -82,7 +87,7 @@ class RequestWriter:
         if self.random.random() < 0.4:
             rows = "\n".join(f"{place}. {part}" for place, part in enumerate(parts, start=1))
             return f"{self._ask(first.tool, '').rstrip('?. ')}:\n{rows}"
-        return self._ask(first.tool, join_texts(parts))
+        return self._ask(first.tool, join_texts(parts), several=True)
 
     def join(self, requests: Sequence[str]) -> str:
         """Several requests as one."""
@@ -101,33 +106,48 @@ class RequestWriter:
         if "{values}" in text and not tells_places(call):
             text = "with {pairs}"
         style = draw_text(load_texts().pairs, self.split, self.random)
-        pairs = [style.format(label=write_label(name), value=value) for name, value in call.written.items()]
-        clauses = [f"the {write_label(name)} is {value}" for name, value in call.written.items()]
+        labels = {name: self._label(call.tool, name) for name in call.written}
+        pairs = [style.format(label=labels[name], value=value) for name, value in call.written.items()]
+        clauses = [f"the {labels[name]} is {value}" for name, value in call.written.items()]
         return text.format(pairs=join_texts(pairs), clauses=join_texts(clauses), values=write_values(call))
 
-    def _list_values(self, varied: Sequence[str], lists: Sequence[str], amount: int, shared: ToolCall) -> str:
+    def _label(self, tool: CatalogTool, name: str) -> str:
+        return word_parameter(name, tool.parameters[name], self.random)
+
+    def _tell_story(self, calls: Sequence[ToolCall]) -> str:
+        """Several calls as sentences: "The first has a speed of 80 and the road condition wet. The second ..." """
+        style = draw_text(load_texts().pairs, self.split, self.random)
+        ask = self._ask(calls[0].tool, f"for {NUMBERS[len(calls) - 2]} cases", several=True)
+        sentences = []
+        for ordinal, call in zip(ORDINALS, calls, strict=False):
+            pairs = [style.format(label=self._label(call.tool, name), value=v) for name, v in call.written.items()]
+            sentences.append(f"The {ordinal} has {join_texts(pairs)}.")
+        return f"{end_sentence(ask)} {' '.join(sentences)}"
+
+    def _list_values(
+        self, tool: CatalogTool, varied: Sequence[str], lists: Sequence[str], amount: int, shared: ToolCall
+    ) -> str:
         texts = [
             text
             for text in load_texts().several
             if ("{lists}" in text) == (len(varied) == 2) and (amount == 2 or "both" not in text)
         ]
-        labelled = [f"{write_label(name)} {values}" for name, values in zip(varied, lists, strict=True)]
+        labelled = [f"{self._label(tool, name)} {values}" for name, values in zip(varied, lists, strict=True)]
         text = draw_text(texts, self.split, self.random)
-        written = text.format(label=write_label(varied[0]), list=lists[0], lists=" and ".join(labelled))
+        written = text.format(label=self._label(tool, varied[0]), list=lists[0], lists=" and ".join(labelled))
         rest = self.write_conditions(shared)
         if rest.startswith("("):
             return f"{written} {rest}"
         return f"{written}, all {rest}" if rest and self.random.random() < 0.5 else f"{written} {rest}".strip()
 
-    def _ask(self, tool: CatalogTool, conditions: str) -> str:
-        verb, _, thing = tool.description.partition(" ")
+    def _ask(self, tool: CatalogTool, conditions: str, several: bool = False) -> str:
+        wording = word_tool(tool, self.random)
         texts = load_texts().requests
-        if verb.lower() in NOUN_VERBS and self.random.random() < NOUN_SHARE:
-            texts = load_texts().noun_requests
-        if not _ARTICLE.match(thing):
-            thing = f"the {thing}"
+        if wording.thing and self.random.random() < NOUN_SHARE:
+            compares = several and self.random.random() < COMPARED_SHARE
+            texts = load_texts().comparisons if compares else load_texts().noun_requests
         text = draw_text(texts, self.split, self.random)
-        text = text.format(do=lower_first(tool.description), object=thing, **{"with": conditions})
+        text = text.format(do=wording.do, object=wording.thing, **{"with": conditions})
         text = re.sub(r" +([.?,])", r"\1", text).strip()
         return text[:1].upper() + text[1:] if self.random.random() < 0.75 else text
 
@@ -196,11 +216,6 @@ def write_values(call: ToolCall) -> str:
     for part in parts[1:]:
         joined += f" {part}" if part.startswith("in ") else f", {part}"
     return joined
-
-
-def write_label(name: str) -> str:
-    """The name of a parameter or field in words: "patient ID"."""
-    return " ".join(_LABELS.get(word, word) for word in name.split("_"))
 
 
 def lower_first(text: str) -> str:

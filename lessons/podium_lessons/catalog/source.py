@@ -14,7 +14,8 @@ from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Step, Turn, substitute
 from orchestrator.reader.refusal import refuse
 from podium_lessons.catalog.catalog_data import CatalogTool, draw_text, list_fields, load_catalog, load_texts
-from podium_lessons.catalog.requests import RequestWriter, ToolCall, end_sentence, lower_first, write_label
+from podium_lessons.catalog.paraphrase import word_tool, write_label
+from podium_lessons.catalog.requests import RequestWriter, ToolCall, end_sentence
 from podium_lessons.catalog.worker import CatalogToolConfig, compute_result
 from podium_lessons.everyday.asks import ToolUse
 from podium_lessons.everyday.everyday_data import load_tools
@@ -41,7 +42,7 @@ CHOICES_SHARE = 0.4  # of the parameters with few values name them
 MOST_CHOICES = 6
 LISTS_SHARE = 0.5  # of the parameters with a name in the plural take a list
 EXAMPLE_SHARE = 0.3  # of the cards
-REFUSED_SHARE = 0.12  # of the tasks of level 1: no tool of the pool does it
+REFUSED_SHARE = 0.08  # of the tasks of level 1: no tool of the pool does it
 FIELD_SHARE = 0.4  # of the requests for an object ask for one field
 SUMS = {
     "difference": (2, "{0} - {1}"), "sum": (2, "{0} + {1}"), "mean": (2, "({0} + {1}) / 2"), "ratio": (2, "{0} / {1}"),
@@ -140,7 +141,7 @@ class _Group:
             if not any(tool.name in self._configs for tool in load_catalog()[field])
         ]
         tool = self._random.choice(load_catalog()[self._random.choice(fields)])
-        need = lower_first(tool.description)
+        need = word_tool(tool, self._random).do
         return _Draft(self._writer.write(self._writer.draw_call(tool)), (), refuse(need), RefusalVerifier())
 
     def _draft_single(self, _level: int) -> _Draft:
@@ -206,8 +207,8 @@ class _Group:
         text = draw_text(load_texts().chains, self._split, self._random)
         query = text.format(
             one=end_sentence(one), bare=one.rstrip("?. "), thing=write_label(output), label=write_label(name),
-            do=lower_first(target.description), rest=end_sentence(rest) if "{rest} " in text else rest,
-            first=f"{lower_first(source.description)} {self._writer.write_conditions(first)}",
+            do=word_tool(target, self._random).do, rest=end_sentence(rest) if "{rest} " in text else rest,
+            first=f"{word_tool(source, self._random).do} {self._writer.write_conditions(first)}",
         )  # fmt: skip
         given = [ToolCall(target, {name: f"$1{path}", **call.arguments}, call.written) for call in calls]
         ends = self._only_field(target)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.errors import OrchestratorError
 from orchestrator.orchestrator_name import split_options
+from trainer.demonstrations.token_lessons import check_fit
+from trainer.errors import TrainingFailed
 from trainer.job_place import JobPlace, parse_place
 from trainer.launch_gap import LaunchGap, as_sentence
 from trainer.methods.base import Edit, Method, Problem, StageStart, Store
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 ORACLE = "oracle"  # the teacher that is the tasks' own plans
 TEACHER = "sft.demonstrations.teacher"
+LESSONS = "sft.demonstrations.lessons"
 
 
 class Sft(Method[SftSettings]):
@@ -63,7 +66,10 @@ class Sft(Method[SftSettings]):
             yield "checkpoints cannot be measured while it trains: set sft.saving.check_tasks: 0"
 
     def needs_plans(self, settings: SftSettings) -> bool:
-        return settings.demonstrations.teacher == ORACLE
+        return settings.demonstrations.teacher == ORACLE and not settings.demonstrations.lessons
+
+    def needs_tasks(self, settings: SftSettings) -> bool:
+        return not settings.demonstrations.lessons
 
     def list_places(self, settings: SftSettings) -> list[JobPlace]:
         return [parse_place(settings.demonstrations.where)]
@@ -80,6 +86,8 @@ class Sft(Method[SftSettings]):
     def find_travel_problems(self, settings: SftSettings) -> Iterator[Problem]:
         if settings.demonstrations.file:
             yield "sft.demonstrations.file", "a file of demonstrations does not travel: leave it empty"
+        if settings.demonstrations.lessons:
+            yield LESSONS, "a folder of lessons does not travel: leave it empty"
         if "@" in settings.demonstrations.teacher:
             yield TEACHER, "a checkpoint of this machine does not travel: choose another teacher"
 
@@ -87,14 +95,18 @@ class Sft(Method[SftSettings]):
         demonstrations = settings.demonstrations
         if demonstrations.file:
             yield "sft.demonstrations.file", f"reads the file {demonstrations.file}"
+        if demonstrations.lessons:
+            yield LESSONS, f"reads the folder {demonstrations.lessons}"
         if demonstrations.teacher.strip().startswith(("/", "~", ".")):
             yield TEACHER, f"reads the folder {demonstrations.teacher}"
 
     def list_orchestrators(self, settings: SftSettings) -> list[str]:
-        return [settings.demonstrations.teacher]
+        return [] if settings.demonstrations.lessons else [settings.demonstrations.teacher]
 
     def find_gaps(self, settings: SftSettings, recipe: Recipe, pool: Pool | None, store: Store) -> Iterator[LaunchGap]:
-        if pool is not None:
+        if settings.demonstrations.lessons:
+            yield from _find_lesson_gaps(settings.demonstrations.lessons, recipe)
+        elif pool is not None:
             yield from _find_teacher_gaps(settings.demonstrations.teacher, pool)
         if settings.demonstrations.file:
             path = Path(settings.demonstrations.file).expanduser()
@@ -112,6 +124,8 @@ class Sft(Method[SftSettings]):
 
     def count_episodes(self, settings: SftSettings, recipe: Recipe) -> dict[str, int]:
         demonstrations = settings.demonstrations
+        if demonstrations.lessons:
+            return {}
         return {"demonstrations": recipe.tasks.count * demonstrations.samples * demonstrations.rounds}
 
     def list_cost_notes(self, settings: SftSettings) -> list[str]:
@@ -121,6 +135,14 @@ class Sft(Method[SftSettings]):
     def list_figures(self, section: Mapping[str, Any]) -> list[tuple[str, object]]:
         keys = ("steps", "demonstrations", "starred", "teacher", "source")
         return [(key, section[key]) for key in keys if section.get(key) not in (None, "", [], {})]
+
+
+def _find_lesson_gaps(folder: str, recipe: Recipe) -> Iterator[LaunchGap]:
+    """Yield that lessons are not there, or are for other prompts."""
+    try:
+        check_fit(Path(folder).expanduser(), recipe.model.prompt)
+    except TrainingFailed as error:
+        yield LaunchGap(LESSONS, as_sentence(error))
 
 
 def _find_teacher_gaps(teacher: str, pool: Pool) -> Iterator[LaunchGap]:

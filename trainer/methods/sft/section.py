@@ -23,6 +23,8 @@ class SftSettings(MethodSettings):
     def _has_steps_for_rounds(self) -> SftSettings:
         if self.demonstrations.rounds > self.steps:
             raise ValueError(f"{self.demonstrations.rounds} rounds need at least as many steps")
+        if self.demonstrations.rounds > 1 and self.demonstrations.lessons:
+            raise ValueError("lessons that are there already are learnt in one round: set demonstrations.rounds: 1")
         return self
 
     def list_round_ends(self) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ from trl import SFTConfig, SFTTrainer  # type: ignore[attr-defined]  # lazily ex
 from pool_registry.atomic_write import draft_file
 from trainer.demonstrations.collect import DemonstrationCollector, Progress
 from trainer.demonstrations.renamed_copies import make_variants
+from trainer.demonstrations.token_lessons import load_lessons
 from trainer.demonstrations.transcripts import (
     Demonstration,
     ReaderLesson,
@@ -85,7 +86,7 @@ def list_rounds(settings: SftSettings) -> list[SftRound]:
 
 def _run_round(training: TrainingContext, settings: SftSettings, sft_round: SftRound) -> bool:
     recipe, job_folder = training.recipe, training.job_folder
-    rows = prepare_demonstrations(training, settings, sft_round)
+    rows = [] if settings.demonstrations.lessons else prepare_demonstrations(training, settings, sft_round)
     if job_folder.stop_requested:
         return False
     if recipe.processes > 1:
@@ -96,21 +97,22 @@ def _run_round(training: TrainingContext, settings: SftSettings, sft_round: SftR
 
 def train_sft_round(training: TrainingContext, settings: SftSettings, number: int) -> bool:
     """Learn what the job's process has collected for a round, as one of several processes. False when stopped."""
-    rows = load_demonstrations(training.job_folder.find_demonstrations(number))
+    has_file = not settings.demonstrations.lessons
+    rows = load_demonstrations(training.job_folder.find_demonstrations(number)) if has_file else []
     return _learn(training, settings, list_rounds(settings)[number - 1], rows)
 
 
 def _learn(
     training: TrainingContext, settings: SftSettings, sft_round: SftRound, rows: Sequence[Demonstration]
 ) -> bool:
-    """Train on demonstrations up to the last step of a round. False when it was stopped on request."""
+    """Train on demonstrations, or on lessons that are there already, up to the last step of a round. False when it was
+    stopped on request."""
     recipe, job_folder = training.recipe, training.job_folder
     resume = find_resume_checkpoint(job_folder, "sft", sft_round.before)
     start = job_folder.find_newest_checkpoint() if sft_round.before and resume is None else None
     sharded = recipe.sharding == "full"
     learner = load_learner(recipe.model, settings.optimizer.seed, resume or (start[1] if start else None), sharded)
-    data = make_dataset(rows, ChatTokens(learner.tokenizer), settings.max_length)
-    log.info("%d demonstrations, %d fit into %d tokens", len(rows), len(data), settings.max_length)
+    data = _load_data(recipe, settings, rows, learner.tokenizer)
     clear_draft(job_folder)
     set_seed(settings.optimizer.seed)
     steps = sft_round.end - sft_round.before
@@ -127,6 +129,18 @@ def _learn(
     shard_on_cpu(trainer)
     trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     return not callback.stopped
+
+
+def _load_data(recipe: Recipe, settings: SftSettings, rows: Sequence[Demonstration], tokenizer: Any) -> Dataset:
+    """The rows to train on. Raises TrainingFailed."""
+    folder = settings.demonstrations.lessons
+    if folder:
+        data = load_lessons(Path(folder).expanduser(), recipe.model.prompt, tokenizer, settings.max_length)
+        log.info("%d lessons of %s have at most %d tokens", len(data), folder, settings.max_length)
+        return data
+    data = make_dataset(rows, ChatTokens(tokenizer), settings.max_length)
+    log.info("%d demonstrations, %d fit into %d tokens", len(rows), len(data), settings.max_length)
+    return data
 
 
 def draw_order_by_seed(kind: type[SFTTrainer]) -> type[SFTTrainer]:

@@ -21,6 +21,11 @@ def test_every_round_needs_a_step():
         SftSettings.model_validate({"steps": 2, "demonstrations": {"rounds": 3}})
 
 
+def test_lessons_that_are_there_are_learnt_in_one_round():
+    with pytest.raises(ValidationError, match="rounds: 1"):
+        SftSettings.model_validate({"demonstrations": {"rounds": 2, "lessons": "lessons"}})
+
+
 def test_every_round_samples_again():
     demonstrations = {"rounds": 3, "samples": 4}
     recipe = Recipe.model_validate({"tasks": {"count": 10}, "sft": {"demonstrations": demonstrations}})

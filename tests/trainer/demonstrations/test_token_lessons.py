@@ -1,0 +1,172 @@
+"""Lessons in bulk are what a training would have collected, whoever makes them, and are learnt from as they lie."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.engine.episode_loop import NoSink
+from orchestrator.traces.store import Store
+from pool_registry.calls.live_pool import live_pool
+from pool_registry.starter import starter_pool
+from trainer.bulk_lessons import find_sft_settings, make_lessons
+from trainer.demonstrations.collect import DemonstrationCollector
+from trainer.demonstrations.token_lessons import (
+    MANIFEST,
+    LessonsManifest,
+    find_spans,
+    load_lessons,
+    make_labels,
+    name_shard,
+    read_manifest,
+)
+from trainer.errors import InvalidRecipe, TrainingFailed
+from trainer.jobs.job_folder import JobFolder
+from trainer.learner.token_transcript import ChatTokens
+from trainer.methods.checks import load_tasks
+from trainer.methods.table import METHODS
+from trainer.recipe import Recipe
+from trainer.run_recipe import list_brought_pools, run_recipe
+from trainer.tasks.shared_pools import make_vary
+
+pytestmark = pytest.mark.medium
+
+TASKS = 12
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainer.bulk_lessons.TASKS_PER_SHARD", 5)
+    monkeypatch.setattr("orchestrator.retrieval.sentence_vectors.find_weights", lambda: None)
+
+
+def a_recipe(base: Path, **demonstrations: object) -> Recipe:
+    return Recipe.model_validate(
+        {
+            "model": {"base": str(base), "prompt": "reader-outputs"},
+            "tasks": {"source": "catalog*2 + ledger", "count": 5, "seed": 3},
+            "pools": {"rename": 0.5},
+            "sft": {
+                "steps": 2,
+                "batch": 2,
+                "max_length": 4000,
+                "saving": {"every": 1, "check_tasks": 0},
+                "demonstrations": {"faults": 0, "needs_alone": 0.3, "starred": False, **demonstrations},
+            },
+        }
+    )
+
+
+def make(recipe: Recipe, folder: Path, count: int = TASKS, processes: int = 1) -> LessonsManifest:
+    return make_lessons(recipe, starter_pool(), (), count, folder, processes, lambda _: None)
+
+
+def load(recipe: Recipe, folder: Path) -> list[tuple[list[int], list[int]]]:
+    rows = load_lessons(folder, recipe.model.prompt, load_chat(recipe).tokenizer, 4000)
+    return [(row["input_ids"], row["labels"]) for row in rows]
+
+
+def load_chat(recipe: Recipe) -> ChatTokens:
+    from transformers import AutoTokenizer
+
+    return ChatTokens(AutoTokenizer.from_pretrained(recipe.model.base, local_files_only=True))
+
+
+def test_they_are_the_lessons_that_episodes_of_the_same_tasks_give(tiny_base: Path, tmp_path: Path):
+    from trainer.methods.sft.stage import make_dataset
+
+    recipe = a_recipe(tiny_base)
+    make(recipe, tmp_path / "lessons", count=5)
+    tasks = load_tasks(recipe.tasks, "train", 5)
+
+    async def collect() -> list[tuple[list[int], list[int]]]:
+        settings = find_sft_settings(recipe)
+        async with live_pool(starter_pool()) as live:
+            vary = make_vary(live.pool, recipe.pools, settings.optimizer.seed, list_brought_pools(tasks), tasks)
+            options, seed = settings.demonstrations, settings.optimizer.seed
+            collector = DemonstrationCollector(options, recipe.model, live, NoSink(), seed, 4, vary)
+            rows = make_dataset(await collector.collect(tasks), load_chat(recipe), 4000)
+        return [(row["input_ids"], row["labels"]) for row in rows]
+
+    assert load(recipe, tmp_path / "lessons") == asyncio.run(collect())
+
+
+def test_what_is_there_is_kept_and_the_rest_made_as_if_at_once(tiny_base: Path, tmp_path: Path):
+    recipe = a_recipe(tiny_base)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert make(recipe, whole).shards.keys() == {name_shard(0), name_shard(1), name_shard(2)}
+    make(recipe, parts, count=5)
+    first = (parts / name_shard(0)).stat().st_mtime_ns
+    (parts / name_shard(1)).write_bytes(b"half a shard, and no entry for it")
+    make(recipe, parts, processes=2)
+    assert (parts / name_shard(0)).stat().st_mtime_ns == first
+    assert load(recipe, parts) == load(recipe, whole)
+    (parts / name_shard(2)).unlink()
+    with pytest.raises(TrainingFailed, match=r"shard-00002.parquet is gone"):
+        load(recipe, parts)
+    make(recipe, parts)
+    assert load(recipe, parts) == load(recipe, whole)
+
+
+def test_a_folder_of_other_lessons_is_left_alone(tiny_base: Path, tmp_path: Path):
+    make(a_recipe(tiny_base), tmp_path / "lessons", count=5)
+    before = (tmp_path / "lessons" / MANIFEST).read_bytes()
+    with pytest.raises(TrainingFailed, match="other settings; name an empty folder"):
+        make(a_recipe(tiny_base, needs_alone=0.7), tmp_path / "lessons", count=5)
+    assert (tmp_path / "lessons" / MANIFEST).read_bytes() == before
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    with pytest.raises(TrainingFailed, match="holds no lessons"):
+        make(a_recipe(tiny_base), tmp_path / "mine", count=5)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"model": {"prompt": "full"}, "sft": {}}, "model.prompt"),
+        ({"sft": {"demonstrations": {"teacher": "smollm2-reader"}}}, "sft.demonstrations.teacher"),
+        ({"sft": {"demonstrations": {"rounds": 2}}}, "sft.demonstrations.rounds"),
+        ({"sft": None, "grpo": {"steps": 1}}, "sft"),
+    ],
+)
+def test_what_needs_more_than_plans_is_refused(tmp_path: Path, change: dict, field: str):
+    recipe = Recipe.model_validate({"model": {"prompt": "reader"}, **change})
+    with pytest.raises(InvalidRecipe) as caught:
+        make(recipe, tmp_path / "lessons")
+    assert [place for place, _ in caught.value.problems] == [field] and not (tmp_path / "lessons").exists()
+
+
+def test_a_training_learns_from_them_without_a_teacher_and_refuses_those_of_another_prompt(
+    tiny_base: Path, tmp_path: Path, store: Store
+):
+    folder = tmp_path / "lessons"
+    make(a_recipe(tiny_base), folder)
+    recipe = a_recipe(tiny_base, lessons=str(folder), teacher="model:nobody")
+    other = recipe.model_copy(update={"model": recipe.model.model_copy(update={"prompt": "reader"})})
+    method, settings = METHODS["sft"], find_sft_settings(recipe)
+    assert not list(method.find_gaps(settings, recipe, starter_pool(), store))
+    (gap,) = method.find_gaps(settings, other, starter_pool(), store)
+    assert "style reader-outputs" in str(gap) and "model.prompt: reader-outputs" in str(gap)
+
+    job = JobFolder(tmp_path / "job").create()
+    assert run_recipe(recipe, store, starter_pool(), job, lambda *_: None)
+    newest = job.find_newest_checkpoint()
+    assert newest is not None and newest[0] == 2
+    assert not job.find_demonstrations(1).exists()
+
+
+def test_a_malformed_manifest_is_told(tmp_path: Path):
+    (tmp_path / MANIFEST).write_text('{"podium_lessons": 7}')
+    with pytest.raises(TrainingFailed, match="malformed; make the lessons again"):
+        read_manifest(tmp_path)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans())))
+def test_spans_say_which_tokens_are_learnt(tokens: list[tuple[int, bool]]):
+    ids = [token for token, _ in tokens]
+    labels = [token if learnt else -100 for token, learnt in tokens]
+    assert make_labels(ids, find_spans(labels)) == labels

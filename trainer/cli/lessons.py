@@ -1,0 +1,66 @@
+"""The commands `lessons make` and `lessons show`: lessons in bulk, as tokens in a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainer.cli.options import HomeOption, JsonOption, open_data_folder
+from trainer.recipe import load_recipe
+
+if TYPE_CHECKING:
+    from trainer.demonstrations.token_lessons import LessonsManifest
+
+lessons_app = typer.Typer(help="Lessons in bulk, straight from reference plans.", no_args_is_help=True)
+
+
+@lessons_app.command("make")
+def make(
+    recipe: Annotated[str, typer.Argument(help="A reader's recipe, or a preset: its tasks, pools and SFT section.")],
+    out: Annotated[Path, typer.Option(help="The folder; one that an earlier call began is gone on with.")],
+    count: Annotated[int, typer.Option(help="Tasks that lessons are made of.", min=1, max=100_000_000)] = 10_000,
+    processes: Annotated[int, typer.Option(help="Side by side. Default: one a core.", min=1, max=1024)] = (
+        os.cpu_count() or 1
+    ),
+    home: HomeOption = None,
+) -> None:
+    """Make lessons of a recipe's tasks, without running anything; `sft.demonstrations.lessons` learns from them."""
+    from trainer.bulk_lessons import make_lessons
+    from trainer.run_recipe import load_distractor_pools, load_pool
+
+    chosen = load_recipe(recipe)
+    with open_data_folder(home) as store:
+        pool = load_pool(store, chosen.pool)
+        distractors = tuple(load_distractor_pools(chosen, store, []))
+    began = time.monotonic()
+
+    def tell(manifest: LessonsManifest) -> None:
+        typer.echo(f"{len(manifest.shards)} shards, {manifest.lessons:,} lessons", err=True)
+
+    manifest = make_lessons(chosen, pool, distractors, count, out, processes, tell)
+    typer.echo(f"{describe(out, manifest)}; {time.monotonic() - began:.0f} s")
+    typer.echo(f"Learn from them with sft.demonstrations.lessons: {out.resolve()}")
+
+
+@lessons_app.command("show")
+def show(folder: Annotated[Path, typer.Argument(help="A folder of lessons.")], as_json: JsonOption = False) -> None:
+    """Say how many lessons a folder holds, and for which model and prompt."""
+    from trainer.demonstrations.token_lessons import read_manifest
+
+    manifest = read_manifest(folder)
+    typer.echo(json.dumps(manifest.model_dump(), indent=1) if as_json else describe(folder, manifest))
+
+
+def describe(folder: Path, manifest: LessonsManifest) -> str:
+    """A folder of lessons in a line."""
+    size = sum((folder / name).stat().st_size for name in manifest.shards if (folder / name).is_file())
+    each = f", {size / manifest.lessons:.0f} bytes each" if manifest.lessons else ""
+    return (
+        f"{manifest.lessons:,} lessons of {manifest.tasks:,} tasks for {manifest.base}, prompts of the style "
+        f"{manifest.prompt}, at most {manifest.max_length:,} tokens{each}"
+    )
