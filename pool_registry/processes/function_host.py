@@ -20,11 +20,13 @@ import inspect
 import json
 import os
 import traceback
+import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TextIO, get_type_hints
+from typing import Any, TextIO, Union, get_args, get_origin, get_type_hints, is_typeddict
 
+import typing_extensions
 from pydantic import PydanticUserError, TypeAdapter, ValidationError, validate_call
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
@@ -148,10 +150,28 @@ def _describe(function: Callable[..., Any]) -> dict[str, Any]:
 def _describe_result(function: Callable[..., Any]) -> dict[str, Any]:
     """The JSON Schema of what a function says that it returns; {} where it says nothing that can be written so."""
     try:
-        annotation = get_type_hints(function, include_extras=True).get("return")
-        return TypeAdapter(annotation).json_schema(mode="serialization") if annotation is not None else {}
+        annotation = get_type_hints(function).get("return")
+        if annotation is None:
+            return {}
+        return TypeAdapter(_rebuild_typed_dicts(annotation)).json_schema(mode="serialization")
     except (PydanticUserError, TypeError, NameError, AttributeError):
         return {}
+
+
+def _rebuild_typed_dicts(annotation: Any, depth: int = 4) -> Any:
+    """The type with its TypedDicts as those of typing_extensions: before Python 3.12 pydantic reads no others. What is
+    nested deeper, or refers to itself, may be anything."""
+    if is_typeddict(annotation):
+        hints = get_type_hints(annotation) if depth else {}
+        fields = {name: _rebuild_typed_dicts(hint, depth - 1) for name, hint in hints.items()}
+        make_typed_dict: Any = typing_extensions.TypedDict
+        return make_typed_dict(annotation.__name__, fields) if depth else Any
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        return Union[tuple(_rebuild_typed_dicts(part, depth) for part in parts)]  # noqa: UP007  made at run time
+    if origin in (list, dict):
+        return origin[tuple(_rebuild_typed_dicts(part, depth) for part in parts)]
+    return annotation
 
 
 def _signature_problem(function: Callable[..., Any]) -> str:

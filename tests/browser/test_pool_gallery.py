@@ -23,13 +23,19 @@ from tests.pool_registry.workers.test_space import make_app
 
 MCP_SERVER = Path(__file__).parents[1] / "pool_registry" / "support" / "mcp_server.py"
 FUNCTIONS = '''
-def area(width: float, height: float = 2.0) -> float:
+from typing import TypedDict
+
+class Shape(TypedDict):
+    area: float
+    kind: str
+
+def area(width: float, height: float = 2.0) -> Shape:
     """Area of a rectangle.
 
     Args:
         width: Its width in meters.
     """
-    return width * height
+    return {"area": width * height, "kind": "square" if width == height else "oblong"}
 
 
 def _private():
@@ -235,15 +241,17 @@ def test_functions_of_a_file_become_tools(page, studio, tmp_path):
     drawer.get_by_label("Function").fill(str(file))
     drawer.get_by_role("button", name="Look").click()
     expect(drawer.locator(".pool-import-offer")).to_have_count(1, timeout=SLOW_MS)
+    expect(drawer.locator(".pool-import-offer")).to_contain_text("Takes width, height; returns {area, kind}")
     expect(drawer.get_by_label("Their calls only read")).to_be_hidden()  # in the sandbox they can do nothing else
     drawer.get_by_text("Back", exact=True).click()
     drawer.get_by_label("They use the network").check()
     drawer.get_by_role("button", name="Look").click()
     drawer.get_by_label("Their calls only read").check()
     drawer.get_by_role("button", name="Add 1 worker").click()
+    expect(drawer).to_contain_text("Returns {area, kind}")
     drawer.get_by_label("Width").fill("3")
     drawer.get_by_role("button", name="Call it").click()
-    expect(drawer.locator(".page-value")).to_have_text("6", timeout=SLOW_MS)
+    expect(drawer.locator(".page-value")).to_contain_text("oblong", timeout=SLOW_MS)
     pool = page.request.get(f"{studio.url}/api/pools/functions").json()
     assert [worker["effects"] for worker in pool["workers"]] == ["none"]
 

@@ -190,7 +190,7 @@ export async function tryPanel(page, worker) {
   const returns = opened.returns
     ? [el("p.page-lead", {}, "Returns ", el("code", {}, opened.returns), ". A plan quotes a field as ", el("code", {}, "$1.name"), ".")]
     : [];
-  return { parts: [form.root, sees, ...returns, out], call };
+  return { parts: [...returns, form.root, sees, out], call };
 }
 
 /** @param {import("../types").ObservationDocument} observation */

@@ -16,6 +16,7 @@ from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.imports.functions import list_functions
 from pool_registry.pool import Pool, check_pool
+from pool_registry.schemas.result_outline import format_fields
 from pool_registry.worker import WorkerSpec
 from tests.pool_registry.support.processes import gone
 
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.medium
 T = TypeVar("T")
 TOOLS = '''
 import asyncio, dataclasses, enum, os, subprocess, sys, time
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Literal, Optional, TypedDict
 from pydantic import BaseModel, Field
 
 class Unit(enum.Enum):
@@ -75,6 +76,17 @@ async def later(value: int) -> dict:
     print("noise on stdout")
     print(input) if False else None
     return {"value": value}
+
+class Person(TypedDict):
+    name: str
+    friends: "list[Person]"
+
+class Order(TypedDict):
+    number: int
+    buyer: Person | None
+
+def orders(city: str) -> list[Order]:
+    return []
 
 def process() -> int:
     return os.getpid()
@@ -150,6 +162,7 @@ def test_every_public_function_of_a_file_is_offered_with_its_schema(tools):
     assert length.config["target"] == f"{tools}:length"
     numbers = {"x": {"type": "number"}, "y": {"type": "number"}}
     assert length.config["returns"] == {"type": "object", "properties": numbers}
+    assert format_fields(found["orders"].spec.config["returns"]) == "[{number, buyer: {name, friends}}]"
     assert found["odd"].spec.config.get("returns", {}) == {} and found["boom"].spec.config.get("returns", {}) == {}
     schema = length.config["parameters"]
     assert schema["required"] == ["trip", "unit"]
