@@ -30,6 +30,7 @@ from trainer.recipe_sections import DemonstrationSettings, EvaluateSettings, Mod
 from trainer.results.rows import read_results
 from trainer.tasks.practice.stored import make_missing_tasks
 from trainer.tasks.registry import open_source
+from trainer.tasks.shared_pools import list_brought_pools
 from trainer.tasks.sources.source import choose_own_levels
 from trainer.tasks.task import Task
 
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from trainer.learner.load_and_save import TrainingContext
 
 log = logging.getLogger(__name__)
-MAX_TASK_POOLS = 64  # of those that tasks bring, as a source of distractors
 OnStage = Callable[[str, int], None]  # (stage, its steps or episodes), called as a stage begins
 
 
@@ -250,12 +250,6 @@ def load_distractor_pools(recipe: Recipe, store: Store, tasks: Sequence[Task]) -
         return []
     names = dict.fromkeys(name for pools in recipe.pool_draws for name in pools.sources)
     return [*(load_pool(store, name) for name in names), *list_brought_pools(tasks)]
-
-
-def list_brought_pools(tasks: Sequence[Task]) -> list[Pool]:
-    """The pools of these tasks whose workers may be distractors in others."""
-    brought = {task.pool.name: task.pool for task in tasks if task.pool is not None}
-    return list(brought.values())[:MAX_TASK_POOLS]
 
 
 async def _open_pool(pool: Pool) -> LivePool:

@@ -69,6 +69,7 @@ def test_every_family_has_a_file_and_every_file_is_used():
         *SUITES,
         *(suite.name for suite in CASUAL_SUITES),
         "agent_topics",
+        "catalog_texts",
         "joined",
         "project_tools",
         "worlds",

@@ -6,12 +6,15 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from trainer.cli.options import HomeOption, JsonOption, open_data_folder
-from trainer.recipe import load_recipe
+from trainer.errors import TrainingFailed
+from trainer.methods.base import Method
+from trainer.methods.table import METHODS
+from trainer.recipe import Recipe, load_recipe
 
 if TYPE_CHECKING:
     from trainer.demonstrations.token_lessons import LessonsManifest
@@ -29,8 +32,7 @@ def make(
     ),
     home: HomeOption = None,
 ) -> None:
-    """Make lessons of a recipe's tasks, without running anything; `sft.demonstrations.lessons` learns from them."""
-    from trainer.bulk_lessons import make_lessons
+    """Make lessons of a recipe's tasks, without running anything."""
     from trainer.run_recipe import load_distractor_pools, load_pool
 
     chosen = load_recipe(recipe)
@@ -39,12 +41,19 @@ def make(
         distractors = tuple(load_distractor_pools(chosen, store, []))
     began = time.monotonic()
 
-    def tell(manifest: LessonsManifest) -> None:
-        typer.echo(f"{len(manifest.shards)} shards, {manifest.lessons:,} lessons", err=True)
-
-    manifest = make_lessons(chosen, pool, distractors, count, out, processes, tell)
+    method = find_method(chosen)
+    manifest = method.make_lessons(chosen, pool, distractors, count, out, processes)
     typer.echo(f"{describe(out, manifest)}; {time.monotonic() - began:.0f} s")
-    typer.echo(f"Learn from them with sft.demonstrations.lessons: {out.resolve()}")
+    typer.echo(f"Learn from them with {method.lessons_key}: {out.resolve()}")
+
+
+def find_method(recipe: Recipe) -> Method[Any]:
+    """The method of a recipe that learns from lessons. Raises TrainingFailed."""
+    method = next((stage.method for stage in recipe.training_stages if stage.method.lessons_key), None)
+    if method is None:
+        labels = ", ".join(method.label for method in METHODS.values() if method.lessons_key)
+        raise TrainingFailed("lessons", f"no stage of this recipe learns from lessons; add one of: {labels}")
+    return method
 
 
 @lessons_app.command("show")

@@ -7,6 +7,7 @@ turn. A training reads them from disk row by row; only what a batch needs is in 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -61,6 +62,11 @@ class TokenLesson:
 def name_shard(number: int) -> str:
     """The file name of a shard."""
     return f"shard-{number:05}.parquet"
+
+
+def print_shards(manifest: LessonsManifest) -> None:
+    """Say on stderr how far the lessons of a folder are."""
+    sys.stderr.write(f"{len(manifest.shards)} shards, {manifest.lessons:,} lessons\n")
 
 
 def hash_tokenizer(tokenizer: Any) -> str:
@@ -133,9 +139,7 @@ def load_lessons(folder: Path, prompt: PromptStyle, tokenizer: Any, max_length: 
     rows = rows.map(_add_labels, remove_columns=["learnt"], desc=None)
     rows = rows.filter(lambda length: length <= max_length, input_columns="length")
     if not len(rows):
-        raise TrainingFailed(
-            "max_length", f"no lesson of {folder} has at most {max_length:,} tokens; raise sft.max_length"
-        )
+        raise TrainingFailed("max_length", f"no lesson of {folder} has at most {max_length:,} tokens; raise max_length")
     return rows
 
 

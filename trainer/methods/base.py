@@ -27,6 +27,7 @@ from trainer.tasks.pool_settings import PoolSettings
 if TYPE_CHECKING:
     from pool_registry.extensions.extension_table import ExtensionTable
     from pool_registry.pool import Pool
+    from trainer.demonstrations.token_lessons import LessonsManifest
     from trainer.job_place import JobPlace
     from trainer.learner.load_and_save import TrainingContext
     from trainer.memory_fit.model_sizes import ModelSizes
@@ -81,6 +82,7 @@ class Method(ABC, Generic[Settings]):
     charts: ClassVar[tuple[Chart, ...]] = ()
     place_key: ClassVar[str] = ""  # of what it can have done on a cluster
     has_rollouts: ClassVar[bool] = False  # whether it samples groups of episodes that the page shows by step
+    lessons_key: ClassVar[str] = ""  # where a recipe names a folder of lessons to learn from; "" for methods without
     always_written: ClassVar[bool] = False  # whether a recipe without it says so, as it did before there was a table
     memory_edits: ClassVar[tuple[Callable[[Recipe], Edit], ...]] = ()  # each frees memory
 
@@ -98,6 +100,12 @@ class Method(ABC, Generic[Settings]):
     def edit(self, recipe: Recipe, **changes: object) -> Recipe:
         """The recipe with some fields of this method's section changed."""
         return recipe.model_copy(update={self.name: self.require(recipe).model_copy(update=changes)})
+
+    def make_lessons(
+        self, recipe: Recipe, pool: Pool, distractors: tuple[Pool, ...], count: int, folder: Path, processes: int
+    ) -> LessonsManifest:
+        """Make lessons of `count` tasks of a recipe in a folder, or go on there. Raises TrainingFailed."""
+        raise TrainingFailed("lessons", f"{self.label} learns from no lessons")
 
     # Training
 

@@ -25,6 +25,15 @@ def group_tasks(tasks: Sequence[Task], size: int) -> list[tuple[Task, ...]]:
     return groups
 
 
+MAX_TASK_POOLS = 64  # of those that tasks bring, as a source of distractors
+
+
+def list_brought_pools(tasks: Sequence[Task]) -> list[Pool]:
+    """The pools of these tasks whose workers may be distractors in others."""
+    brought = {task.pool.name: task.pool for task in tasks if task.pool is not None}
+    return list(brought.values())[:MAX_TASK_POOLS]
+
+
 def make_vary(
     pool: Pool, settings: PoolSettings | None, seed: int, others: Sequence[Pool] = (), tasks: Sequence[Task] = ()
 ) -> VaryTask:

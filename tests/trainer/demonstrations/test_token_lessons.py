@@ -13,7 +13,6 @@ from orchestrator.engine.episode_loop import NoSink
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
-from trainer.bulk_lessons import find_sft_settings, make_lessons
 from trainer.demonstrations.collect import DemonstrationCollector
 from trainer.demonstrations.token_lessons import (
     MANIFEST,
@@ -28,10 +27,11 @@ from trainer.errors import InvalidRecipe, TrainingFailed
 from trainer.jobs.job_folder import JobFolder
 from trainer.learner.token_transcript import ChatTokens
 from trainer.methods.checks import load_tasks
+from trainer.methods.sft.bulk_lessons import find_sft_settings, make_lessons
 from trainer.methods.table import METHODS
 from trainer.recipe import Recipe
-from trainer.run_recipe import list_brought_pools, run_recipe
-from trainer.tasks.shared_pools import make_vary
+from trainer.run_recipe import run_recipe
+from trainer.tasks.shared_pools import list_brought_pools, make_vary
 
 pytestmark = pytest.mark.medium
 
@@ -40,7 +40,7 @@ TASKS = 12
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainer.bulk_lessons.TASKS_PER_SHARD", 5)
+    monkeypatch.setattr("trainer.methods.sft.bulk_lessons.TASKS_PER_SHARD", 5)
     monkeypatch.setattr("orchestrator.retrieval.sentence_vectors.find_weights", lambda: None)
 
 

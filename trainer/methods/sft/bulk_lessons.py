@@ -34,8 +34,7 @@ from trainer.errors import InvalidRecipe, TrainingFailed
 from trainer.methods.checks import load_tasks
 from trainer.methods.sft.section import SftSettings
 from trainer.recipe import Recipe
-from trainer.run_recipe import list_brought_pools
-from trainer.tasks.shared_pools import make_vary
+from trainer.tasks.shared_pools import list_brought_pools, make_vary
 
 TASKS_PER_SHARD = 1_000
 Tell = Callable[[LessonsManifest], None]
