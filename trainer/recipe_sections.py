@@ -159,8 +159,8 @@ class DemonstrationSettings(RecipeSection):
     file: str = Field(default="", description="Also trajectories from a JSONL file.")
     lessons: str = Field(
         default="",
-        description="A folder that `python -m trainer lessons make` wrote: it is learnt from in place of the teacher, "
-        "row by row from disk, however large it is.",
+        description="A folder that `python -m trainer lessons make` wrote: it is learnt from, row by row from disk, in "
+        "place of a teacher and of starred traces.",
     )
     concurrency: int = Field(
         default=16,

@@ -23,7 +23,7 @@ from trainer.errors import TrainingFailed, UnknownTask
 from trainer.job_place import parse_place
 from trainer.jobs.job_folder import JobFolder
 from trainer.methods.base import StageStart, TrainingStage
-from trainer.methods.checks import load_tasks, measure_checkpoint
+from trainer.methods.checks import check_workers, load_tasks, measure_checkpoint
 from trainer.recipe import Recipe
 from trainer.recipe_packages import list_recipe_packages
 from trainer.recipe_sections import DemonstrationSettings, EvaluateSettings, ModelSettings
@@ -220,18 +220,8 @@ def load_training_tasks(recipe: Recipe, pool: Pool) -> list[Task]:
         return []
     tasks = load_tasks(recipe.tasks, "train", recipe.tasks.count)
     if recipe.needs_plans:
-        _check_workers([*tasks, *validation], pool)
+        check_workers([*tasks, *validation], pool)
     return tasks
-
-
-def _check_workers(tasks: list[Task], pool: Pool) -> None:
-    """Raise TrainingFailed when the pool lacks a worker that a reference plan calls."""
-    missing = sorted({name for task in tasks for name in task.list_missing_workers(pool)})
-    if missing:
-        raise TrainingFailed(
-            "pool", f"the pool {pool.name} lacks {', '.join(missing)}, which these tasks' reference plans call; "
-            "add them on the Pool page, choose other tasks (tasks.source), or another teacher"
-        )  # fmt: skip
 
 
 def load_pool(store: Store, name: str) -> Pool:

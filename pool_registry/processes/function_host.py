@@ -154,7 +154,7 @@ def _describe_result(function: Callable[..., Any]) -> dict[str, Any]:
         if annotation is None:
             return {}
         return TypeAdapter(_rebuild_typed_dicts(annotation)).json_schema(mode="serialization")
-    except (PydanticUserError, TypeError, NameError, AttributeError):
+    except Exception:  # noqa: BLE001  an annotation is a person's code, or words that are none
         return {}
 
 

@@ -7,32 +7,54 @@ turn. A training reads them from disk row by row; only what a batch needs is in 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from orchestrator.prompt_styles import PROMPTS, PromptStyle
 from pool_registry.actions import JsonValue
-from pool_registry.atomic_write import draft_file, write_atomically
+from pool_registry.atomic_write import draft_file, lock_file, write_atomically
 from pool_registry.strict_model import StrictModel
 from trainer.errors import TrainingFailed
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
+    from pool_registry.pool import Pool
+    from trainer.recipe import Recipe
+
 MANIFEST = "lessons.json"
+COMMAND = "`python -m trainer lessons make`"
 NO_TARGET = -100  # transformers' convention
 
 
+@dataclass(frozen=True, slots=True)
+class LessonsRequest:
+    """Lessons of `count` tasks of a recipe, to be made in `folder` by so many processes. `distractors` are the pools
+    that the recipe names."""
+
+    recipe: Recipe
+    pool: Pool
+    distractors: tuple[Pool, ...]
+    count: int
+    folder: Path
+    processes: int
+
+
+class ShardRecord(StrictModel):
+    """How many tasks a shard was made of, and how many lessons it holds."""
+
+    tasks: int
+    lessons: int
+
+
 class LessonsManifest(StrictModel):
-    """What the lessons of a folder were made with, and how many each shard has. `recipe` is what decides their content;
-    a shard that is not there yet has no entry."""
+    """What the lessons of a folder were made with, and its finished shards. `recipe` is what decides their content."""
 
     podium_lessons: Literal[1] = 1
     base: str
@@ -41,14 +63,18 @@ class LessonsManifest(StrictModel):
     prompt_version: int
     max_length: int
     tasks_per_shard: int
-    tasks: int
     recipe: dict[str, JsonValue]
-    shards: dict[str, int] = {}
+    shards: dict[Annotated[str, Field(pattern=r"^shard-\d{5,}\.parquet$")], ShardRecord] = {}
+
+    @property
+    def tasks(self) -> int:
+        """The tasks of all finished shards."""
+        return sum(shard.tasks for shard in self.shards.values())
 
     @property
     def lessons(self) -> int:
-        """The lessons of all shards that are there."""
-        return sum(self.shards.values())
+        """The lessons of all finished shards."""
+        return sum(shard.lessons for shard in self.shards.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +88,6 @@ class TokenLesson:
 def name_shard(number: int) -> str:
     """The file name of a shard."""
     return f"shard-{number:05}.parquet"
-
-
-def print_shards(manifest: LessonsManifest) -> None:
-    """Say on stderr how far the lessons of a folder are."""
-    sys.stderr.write(f"{len(manifest.shards)} shards, {manifest.lessons:,} lessons\n")
 
 
 def hash_tokenizer(tokenizer: Any) -> str:
@@ -88,9 +109,30 @@ def write_shard(path: Path, lessons: Sequence[TokenLesson]) -> None:
         parquet.write_table(pa.table(rows), draft, compression="zstd")
 
 
+def is_whole(path: Path, record: ShardRecord) -> bool:
+    """Whether a shard is there with all of its lessons."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return bool(parquet.read_metadata(path).num_rows == record.lessons)
+    except (OSError, pa.ArrowException):
+        return False
+
+
 def write_manifest(folder: Path, manifest: LessonsManifest) -> None:
     """Write what the lessons of a folder were made with."""
     write_atomically(folder / MANIFEST, json.dumps(manifest.model_dump(), indent=1, ensure_ascii=False) + "\n")
+
+
+def add_shard(folder: Path, number: int, record: ShardRecord) -> LessonsManifest:
+    """Enter a finished shard, beside those that another process has entered meanwhile. Returns the manifest."""
+    with lock_file(folder / ".lock"):
+        manifest = read_manifest(folder)
+        shards = dict(sorted({**manifest.shards, name_shard(number): record}.items()))
+        manifest = manifest.model_copy(update={"shards": shards})
+        write_manifest(folder, manifest)
+    return manifest
 
 
 def read_manifest(folder: Path) -> LessonsManifest:
@@ -99,8 +141,7 @@ def read_manifest(folder: Path) -> LessonsManifest:
         return LessonsManifest.model_validate_json((folder / MANIFEST).read_bytes())
     except OSError as error:
         raise TrainingFailed(
-            "lessons",
-            f"{folder} holds no lessons: it has no {MANIFEST}; make some with `python -m trainer lessons make`",
+            "lessons", f"{folder} holds no lessons (no {MANIFEST}); make some with {COMMAND}, in an empty folder"
         ) from error
     except ValidationError as error:
         raise TrainingFailed("lessons", f"{folder / MANIFEST} is malformed; make the lessons again") from error
@@ -117,13 +158,13 @@ def check_fit(folder: Path, prompt: PromptStyle) -> LessonsManifest:
             f"{prompt}, version {PROMPTS[prompt].version}: make them again, or set model.prompt: {there[0]}",
         )
     if not manifest.lessons:
-        raise TrainingFailed("lessons", f"{folder} has no finished shard; go on with `python -m trainer lessons make`")
+        raise TrainingFailed("lessons", f"{folder} has no finished shard; go on with {COMMAND}")
     return manifest
 
 
 def load_lessons(folder: Path, prompt: PromptStyle, tokenizer: Any, max_length: int) -> Dataset:
     """The lessons of at most `max_length` tokens as rows of `input_ids`, `labels` and `length`, read from disk as they
-    are needed. Raises TrainingFailed where they fit another model or prompt, or a shard is gone."""
+    are needed. Raises TrainingFailed where they fit another model or prompt, or a shard is gone or damaged."""
     from datasets import Dataset
 
     manifest = check_fit(folder, prompt)
@@ -131,11 +172,11 @@ def load_lessons(folder: Path, prompt: PromptStyle, tokenizer: Any, max_length: 
         raise TrainingFailed(
             "lessons", f"the lessons in {folder} are tokens of another model ({manifest.base}): make them for this one"
         )
-    files = [folder / name for name in manifest.shards]
-    missing = next((file for file in files if not file.is_file()), None)
-    if missing is not None:
-        raise TrainingFailed("lessons", f"{missing} is gone; `python -m trainer lessons make` makes it again")
-    rows = Dataset.from_parquet([str(file) for file in files], cache_dir=str(folder / "cache"))
+    for name, record in manifest.shards.items():
+        if not is_whole(folder / name, record):
+            raise TrainingFailed("lessons", f"{folder / name} is gone or damaged; {COMMAND} makes it again")
+    files = [str(folder / name) for name in manifest.shards]
+    rows = Dataset.from_parquet(files, cache_dir=str(folder / "cache"))
     rows = rows.map(_add_labels, remove_columns=["learnt"], desc=None)
     rows = rows.filter(lambda length: length <= max_length, input_columns="length")
     if not len(rows):

@@ -27,7 +27,7 @@ from trainer.tasks.pool_settings import PoolSettings
 if TYPE_CHECKING:
     from pool_registry.extensions.extension_table import ExtensionTable
     from pool_registry.pool import Pool
-    from trainer.demonstrations.token_lessons import LessonsManifest
+    from trainer.demonstrations.token_lessons import LessonsManifest, LessonsRequest
     from trainer.job_place import JobPlace
     from trainer.learner.load_and_save import TrainingContext
     from trainer.memory_fit.model_sizes import ModelSizes
@@ -101,10 +101,9 @@ class Method(ABC, Generic[Settings]):
         """The recipe with some fields of this method's section changed."""
         return recipe.model_copy(update={self.name: self.require(recipe).model_copy(update=changes)})
 
-    def make_lessons(
-        self, recipe: Recipe, pool: Pool, distractors: tuple[Pool, ...], count: int, folder: Path, processes: int
-    ) -> LessonsManifest:
-        """Make lessons of `count` tasks of a recipe in a folder, or go on there. Raises TrainingFailed."""
+    def make_lessons(self, request: LessonsRequest, tell: Callable[[LessonsManifest], None]) -> LessonsManifest:
+        """Make lessons, or go on where an earlier call stopped; `tell` gets what is there after every shard. Raises
+        TrainingFailed."""
         raise TrainingFailed("lessons", f"{self.label} learns from no lessons")
 
     # Training

@@ -83,3 +83,13 @@ def load_tasks(settings: TaskSettings, split: str, count: int) -> list[Task]:
     if not tasks:
         raise TrainingFailed("tasks", f"{settings.source} has no task in the {split} split at these levels")
     return tasks
+
+
+def check_workers(tasks: list[Task], pool: Pool) -> None:
+    """Raise TrainingFailed when the pool lacks a worker that a reference plan calls."""
+    missing = sorted({name for task in tasks for name in task.list_missing_workers(pool)})
+    if missing:
+        raise TrainingFailed(
+            "pool", f"the pool {pool.name} lacks {', '.join(missing)}, which these tasks' reference plans call; "
+            "add them on the Pool page, choose other tasks (tasks.source), or another teacher"
+        )  # fmt: skip

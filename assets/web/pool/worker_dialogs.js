@@ -188,9 +188,9 @@ export async function tryPanel(page, worker) {
     out.replaceChildren(...(reply.observation ? observationParts(reply.observation) : []));
   }, "page-primary"), "pool/try_worker");
   const returns = opened.returns
-    ? [el("p.page-lead", {}, "Returns ", el("code", {}, opened.returns), ". A plan quotes a field as ", el("code", {}, "$1.name"), ".")]
+    ? [el("p.pool-try-returns", {}, "Returns ", el("code", {}, opened.returns), ". A plan quotes a field as ", el("code", {}, "$1.name"), ".")]
     : [];
-  return { parts: [...returns, form.root, sees, out], call };
+  return { parts: [form.root, sees, ...returns, out], call };
 }
 
 /** @param {import("../types").ObservationDocument} observation */

@@ -4,7 +4,6 @@ and the texts in which they are asked for: data/tasks/catalog_texts.yaml."""
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from functools import cache
 from random import Random
@@ -91,12 +90,3 @@ def find_tool(name: str) -> CatalogTool | None:
 def draw_text(texts: Sequence[str], split: str, random: Random) -> str:
     """A text that this split uses."""
     return random.choice(choose_texts(tuple(texts), split))
-
-
-def dump_catalog(fields: dict[str, list[dict[str, object]]]) -> str:
-    """The text of the data file, a line for each tool."""
-    blocks = (
-        f"{json.dumps(field)}: [\n" + ",\n".join(json.dumps(tool) for tool in tools) + "\n]"
-        for field, tools in sorted(fields.items())
-    )
-    return "{\n" + ",\n".join(blocks) + "\n}\n"

@@ -33,6 +33,7 @@ VERBS = {
     "predict": ("predict", "forecast", "guess"),
 }
 NOUN_VERBS = frozenset({"retrieve", "get", "calculate", "estimate", "find", "fetch", "check", "determine", "compute"})
+KNOWN_VERBS = frozenset({*VERBS, *NOUN_VERBS, *(like for verbs in VERBS.values() for like in verbs)})
 VAGUE_OUTPUTS = frozenset(
     {"status", "result", "results", "message", "data", "info", "information", "success", "unit", "description", "name",
      "title", "response", "output", "url", "source"}
@@ -90,7 +91,4 @@ def write_label(name: str) -> str:
 
 def _strip_verb(words: str, verb: str) -> str:
     first, _, rest = words.partition(" ")
-    known = (
-        first == verb or first in VERBS or first in NOUN_VERBS or any(first in synonyms for synonyms in VERBS.values())
-    )
-    return rest if known else words
+    return rest if first in {verb, *KNOWN_VERBS} else words

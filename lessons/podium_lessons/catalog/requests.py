@@ -75,12 +75,12 @@ class RequestWriter:
         first, shared = calls[0], [name for name in calls[0].written if name not in varied]
         if len(varied) <= 2 and self.random.random() < 0.55:
             lists = [join_texts([call.written[name] for call in calls]) for name in varied]
-            values = self._list_values(first.tool, varied, lists, len(calls), self._pick(first, shared))
+            values = self._list_values(first.tool, varied, lists, len(calls), pick_arguments(first, shared))
             return self._ask(first.tool, values, several=True)
         if self.random.random() < STORY_SHARE:
             return self._tell_story(calls)
         if self.random.random() < 0.5:  # the first in full, of the others what differs
-            rest = join_texts([self.write_conditions(self._pick(call, varied)) for call in calls[1:]])
+            rest = join_texts([self.write_conditions(pick_arguments(call, varied)) for call in calls[1:]])
             text = draw_text(load_texts().again, self.split, self.random)
             return text.format(first=self.write(first).rstrip("?. "), rest=rest)
         parts = [self.write_conditions(call) for call in calls]
@@ -151,15 +151,6 @@ class RequestWriter:
         text = re.sub(r" +([.?,])", r"\1", text).strip()
         return text[:1].upper() + text[1:] if self.random.random() < 0.75 else text
 
-    @staticmethod
-    def _pick(call: ToolCall, names: Sequence[str]) -> ToolCall:
-        """A call with these arguments alone."""
-        return ToolCall(
-            call.tool,
-            {name: value for name, value in call.arguments.items() if name in names},
-            {name: text for name, text in call.written.items() if name in names},
-        )
-
     def _draw_new(self, tool: CatalogTool, name: str, seen: set[str]) -> tuple[JsonValue, str]:
         """A value that no other call has, where there is one."""
         for _ in range(20):
@@ -186,6 +177,12 @@ def _make_call(tool: CatalogTool, drawn: Mapping[str, tuple[JsonValue, str]]) ->
     """A call of values, each with how it is written."""
     values = {name: value for name, (value, _) in drawn.items()}
     return ToolCall(tool, values, {name: text for name, (_, text) in drawn.items()})
+
+
+def pick_arguments(call: ToolCall, names: Sequence[str]) -> ToolCall:
+    """A call with these arguments alone."""
+    arguments = {name: value for name, value in call.arguments.items() if name in names}
+    return ToolCall(call.tool, arguments, {name: text for name, text in call.written.items() if name in names})
 
 
 def draw_value(parameter: ParameterData, name: str, random: Random) -> JsonValue:

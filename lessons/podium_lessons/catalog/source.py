@@ -15,7 +15,7 @@ from orchestrator.plan import Step, Turn, substitute
 from orchestrator.reader.refusal import refuse
 from podium_lessons.catalog.catalog_data import CatalogTool, draw_text, list_fields, load_catalog, load_texts
 from podium_lessons.catalog.paraphrase import word_tool, write_label
-from podium_lessons.catalog.requests import RequestWriter, ToolCall, end_sentence
+from podium_lessons.catalog.requests import RequestWriter, ToolCall, end_sentence, pick_arguments
 from podium_lessons.catalog.worker import CatalogToolConfig, compute_result
 from podium_lessons.everyday.asks import ToolUse
 from podium_lessons.everyday.everyday_data import load_tools
@@ -202,7 +202,7 @@ class _Group:
             if not others:
                 return None
             calls += others
-            rest = f"{rest}, and {self._writer.write_conditions(_keep(others[0], varied))}"
+            rest = f"{rest}, and {self._writer.write_conditions(pick_arguments(others[0], varied))}"
         one = self._writer.write(first)
         text = draw_text(load_texts().chains, self._split, self._random)
         query = text.format(
@@ -329,11 +329,6 @@ class _Group:
             specs += kept
         self._random.shuffle(specs)
         return Pool(name=f"{FAMILY}-{self._number}", workers=tuple(specs))
-
-
-def _keep(call: ToolCall, names: Sequence[str]) -> ToolCall:
-    written = {name: text for name, text in call.written.items() if name in names}
-    return ToolCall(call.tool, call.arguments, written)
 
 
 def _join_quotes(paths: Sequence[str]) -> str:

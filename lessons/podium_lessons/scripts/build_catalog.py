@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from podium_lessons.catalog.catalog_data import dump_catalog
 from podium_lessons.catalog.values import TEXT_RULES, find_text_rule
 from podium_lessons.lesson_data import FOLDER
 
@@ -56,7 +55,7 @@ def main() -> None:
             names.add(tool["name"])
             descriptions.add(tool["description"])
     kept = {field: tools for field, tools in sorted(fields.items()) if len(tools) > 2}
-    OUT.write_text(dump_catalog(kept), encoding="utf-8")
+    OUT.write_text(_dump(kept), encoding="utf-8")
     print(f"{sum(map(len, kept.values())):,} tools of {len(kept)} fields, {OUT.stat().st_size:,} bytes")
 
 
@@ -120,6 +119,15 @@ def _read_parameter(
         return base | {"type": "string", "rule": rule}
     found = list(dict.fromkeys(own if len(own) >= MIN_VALUES else [*own, *values.get(name, ())]))[:MAX_VALUES]
     return base | {"type": "string", "values": found} if len(found) >= MIN_VALUES else None
+
+
+def _dump(fields: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """The text of the data file, a line for each tool."""
+    blocks = (
+        f"{json.dumps(field)}: [\n" + ",\n".join(json.dumps(tool) for tool in tools) + "\n]"
+        for field, tools in sorted(fields.items())
+    )
+    return "{\n" + ",\n".join(blocks) + "\n}\n"
 
 
 if __name__ == "__main__":

@@ -8,30 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.engine.episode_loop import NoSink
 from orchestrator.plan import Turn
-from orchestrator.policies.registry import make_orchestrator
 from orchestrator.reader.needs import format_needs, parse_needs
 from podium_lessons.agents.source import make_tasks, open_agents
 from pool_registry.calls.live_pool import live_pool
+from tests.lessons.plans import answer_by
 from trainer.demonstrations.transcripts import ReaderLesson, write_reader_conversation
 from trainer.errors import UnknownTask
-from trainer.evaluation.trials import run_task
 from trainer.tasks.task import Task
 
 OWN_WORDS = ReaderLesson(listed_needs=0, unfit_cards=1)
-
-
-def answer_by(task: Task, turn: Turn) -> bool:
-    """Whether a plan for the task leads to the right answer."""
-
-    async def run() -> bool:
-        assert task.pool is not None
-        async with live_pool(task.pool) as live:
-            episode = await run_task(task, make_orchestrator("oracle", live, turn), live, NoSink())
-            return task.verifier.accepts(episode.answer)
-
-    return asyncio.run(run())
 
 
 def draw(split: str, count: int, level: int | None = None) -> list[Task]:

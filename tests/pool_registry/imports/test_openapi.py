@@ -402,6 +402,12 @@ def test_any_text_is_offers_or_a_reason(text):
 )
 def test_any_tree_is_offers_or_a_reason(items, schemas, operation, version, as_yaml):
     if isinstance(items, dict):
-        items = {**items, "/x/{b}": {"get": operation, "post": {"requestBody": operation, "parameters": [operation]}}}
+        items = {
+            **items,
+            "/x/{b}": {
+                "get": operation,
+                "post": {"requestBody": operation, "parameters": [operation], "responses": operation},
+            },
+        }
     root = {"openapi": version, "paths": items, "components": {"schemas": schemas}}
     offered_or_refused(yaml.safe_dump(root) if as_yaml else json.dumps(root))

@@ -88,6 +88,9 @@ class Order(TypedDict):
 def orders(city: str) -> list[Order]:
     return []
 
+def in_words(city: str) -> "the weather, in words":
+    return city
+
 def process() -> int:
     return os.getpid()
 
@@ -163,6 +166,7 @@ def test_every_public_function_of_a_file_is_offered_with_its_schema(tools):
     numbers = {"x": {"type": "number"}, "y": {"type": "number"}}
     assert length.config["returns"] == {"type": "object", "properties": numbers}
     assert format_fields(found["orders"].spec.config["returns"]) == "[{number, buyer: {name, friends}}]"
+    assert found["in_words"].problem == "" and "returns" not in found["in_words"].spec.config
     assert found["odd"].spec.config.get("returns", {}) == {} and found["boom"].spec.config.get("returns", {}) == {}
     schema = length.config["parameters"]
     assert schema["required"] == ["trip", "unit"]

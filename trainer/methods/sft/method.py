@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.errors import OrchestratorError
 from orchestrator.orchestrator_name import split_options
-from trainer.demonstrations.token_lessons import LessonsManifest, check_fit, print_shards
+from trainer.demonstrations.token_lessons import LessonsManifest, LessonsRequest, check_fit
 from trainer.errors import TrainingFailed
 from trainer.job_place import JobPlace, parse_place
 from trainer.launch_gap import LaunchGap, as_sentence
@@ -47,12 +47,10 @@ class Sft(Method[SftSettings]):
     always_written = True
     memory_edits: ClassVar[tuple[Callable[[Recipe], Edit], ...]] = (make_halve_batch("sft"),)
 
-    def make_lessons(
-        self, recipe: Recipe, pool: Pool, distractors: tuple[Pool, ...], count: int, folder: Path, processes: int
-    ) -> LessonsManifest:
+    def make_lessons(self, request: LessonsRequest, tell: Callable[[LessonsManifest], None]) -> LessonsManifest:
         from trainer.methods.sft.bulk_lessons import make_lessons
 
-        return make_lessons(recipe, pool, distractors, count, folder, processes, print_shards)
+        return make_lessons(request, self.require(request.recipe), tell)
 
     def run(self, training: TrainingContext, settings: SftSettings, start: StageStart) -> bool:
         from trainer.methods.sft.stage import run_sft

@@ -23,8 +23,13 @@ class SftSettings(MethodSettings):
     def _has_steps_for_rounds(self) -> SftSettings:
         if self.demonstrations.rounds > self.steps:
             raise ValueError(f"{self.demonstrations.rounds} rounds need at least as many steps")
-        if self.demonstrations.rounds > 1 and self.demonstrations.lessons:
-            raise ValueError("lessons that are there already are learnt in one round: set demonstrations.rounds: 1")
+        return self
+
+    @model_validator(mode="after")
+    def _learns_lessons_alone(self) -> SftSettings:
+        options = self.demonstrations
+        if options.lessons and (options.rounds > 1 or options.file or options.variants):
+            raise ValueError("demonstrations.lessons stand alone: set rounds: 1 and variants: 0, and leave file empty")
         return self
 
     def list_round_ends(self) -> tuple[int, ...]:

@@ -21,9 +21,10 @@ def test_every_round_needs_a_step():
         SftSettings.model_validate({"steps": 2, "demonstrations": {"rounds": 3}})
 
 
-def test_lessons_that_are_there_are_learnt_in_one_round():
-    with pytest.raises(ValidationError, match="rounds: 1"):
-        SftSettings.model_validate({"demonstrations": {"rounds": 2, "lessons": "lessons"}})
+@pytest.mark.parametrize("more", [{"rounds": 2}, {"file": "rows.jsonl"}, {"variants": 1}])
+def test_lessons_that_are_there_stand_alone(more):
+    with pytest.raises(ValidationError, match="lessons stand alone"):
+        SftSettings.model_validate({"demonstrations": {"lessons": "lessons", **more}})
 
 
 def test_every_round_samples_again():
