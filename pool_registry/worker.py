@@ -190,6 +190,11 @@ class Worker(ABC, Generic[C]):
         return outline_result(output.json_schema) if output and output.json_schema else self.returns
 
     @property
+    def is_repeatable(self) -> bool:
+        """Whether an equal call gets an equal reply, so that a job need not pay for it twice."""
+        return self.cacheable
+
+    @property
     def only_reads(self) -> bool:
         """Whether no call can change anything outside."""
         return self.cacheable

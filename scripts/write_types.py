@@ -92,6 +92,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     pool.ObservationDocument,
     pool.OfferDocument,
     pool.PoolPageState,
+    pool.TrainingPlan,
     pool.TryForm,
     pool.VersionDifference,
     pool.WorkerTest,

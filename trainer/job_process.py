@@ -29,9 +29,10 @@ from trainer.learner.generator import is_out_of_memory
 from trainer.learner.ranks import SPENT, RankEnd, join_ranks, leave_ranks
 from trainer.memory_fit.advice import list_edits
 from trainer.memory_fit.gpu_state import describe_other_programs
-from trainer.recipe import Recipe
+from trainer.recipe import EVALUATE, WHO, Recipe
 
 log = logging.getLogger(__name__)
+PLAYS = (WHO, EVALUATE)  # the stages that play episodes and take no steps
 BEAT_S = 5.0
 FULL_S = 15.0  # for so long the disk may be full before the job ends: somebody may be clearing it
 NO_THREAD = "can't start new thread"  # all that Python says of it
@@ -93,9 +94,9 @@ def _run(job: str, store: Store, jobs: JobStore, job_folder: JobFolder, progress
 
     def on_stage(stage: str, steps: int) -> None:
         progress.stage = stage
-        if recipe is not None and recipe.stages == ("evaluate",):
+        if recipe is not None and recipe.stages == (stage,) and stage in PLAYS:
             progress.steps = steps
-        log.info("stage %s: %d %s", stage, steps, "episodes" if stage == "evaluate" else "steps")
+        log.info("stage %s: %d %s", stage, steps, "episodes" if stage in PLAYS else "steps")
 
     try:
         recipe = jobs.recipe(job)

@@ -1,15 +1,24 @@
-"""The recipe that trains an orchestrator for one person's pool: the preset `own-pool`, for that pool and its tasks."""
+"""The recipe that trains an orchestrator for one person's pool, on its own tasks: one of two presets."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from pool_registry.pool import Pool
 from trainer.recipe import Recipe, load_recipe
 from trainer.tasks.practice.stored import SOURCE
 
-PRESET = "own-pool"
+PLANS, AGENTS = "own-pool", "own-agents"  # it learns from plans; it learns from what agents get right
+PRESETS = (PLANS, AGENTS)
 EPOCHS = 3  # how often each demonstration is seen
 MIN_STEPS = 8
+
+
+def choose_preset(pool: Pool, planned: int) -> str:
+    """The preset for a pool with so many tasks that have a reference plan. Agents teach by their outcomes where there
+    is no plan, and where there is nobody else."""
+    agents = pool.agents()
+    return AGENTS if len(agents) > 1 and (not planned or len(agents) == len(pool.enabled)) else PLANS
 
 
 def fit_recipe_to_pool(recipe: Recipe, pool: str) -> Recipe:
@@ -20,13 +29,20 @@ def fit_recipe_to_pool(recipe: Recipe, pool: str) -> Recipe:
     return recipe.model_copy(update={"pool": pool, "tasks": tasks})
 
 
-def build_pool_recipe(pool: str, train_tasks: int) -> Recipe:
-    """The recipe for a pool with so many practice tasks to learn from: as many steps as show each three times."""
-    recipe = fit_recipe_to_pool(load_recipe(PRESET), pool)
+def build_pool_recipe(pool: str, train_tasks: int, preset: str = PLANS, max_cost: float | None = None) -> Recipe:
+    """The recipe for a pool with so many tasks to learn from. Plans are imitated in as many steps as show each three
+    times. `max_cost` caps the whole job, in US dollars."""
+    recipe = fit_recipe_to_pool(load_recipe(preset), pool)
+    if preset == PLANS:
+        recipe = _fit_steps(recipe, train_tasks)
+    tasks = recipe.tasks.model_copy(update={"count": max(1, train_tasks)})
+    name = f"{pool[:40]}-{'reader' if preset == PLANS else 'agents'}"
+    return recipe.model_copy(update={"name": name, "tasks": tasks, "max_cost": max_cost})
+
+
+def _fit_steps(recipe: Recipe, train_tasks: int) -> Recipe:
     (stage,) = recipe.training_stages
     settings: Any = stage.settings
     steps = max(MIN_STEPS, -(-EPOCHS * train_tasks // settings.batch))
     saving = settings.saving.model_copy(update={"every": max(4, steps // 3)})
-    recipe = stage.method.edit(recipe, steps=steps, saving=saving)
-    tasks = recipe.tasks.model_copy(update={"count": max(1, train_tasks)})
-    return recipe.model_copy(update={"name": f"{pool[:40]}-reader", "tasks": tasks})
+    return stage.method.edit(recipe, steps=steps, saving=saving)

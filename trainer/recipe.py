@@ -1,7 +1,7 @@
 """Recipes: the YAML that fully describes a job.
 
-A recipe holds a section for each of its stages: those of methods, in the order of their table (trainer/methods), then
-`evaluate`. The other sections are in recipe_sections.py.
+A recipe holds a section for each of its stages: `who`, those of methods, in the order of their table (trainer/methods),
+then `evaluate`. The other sections are in recipe_sections.py.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from trainer.errors import InvalidRecipe
 from trainer.job_place import HERE, JobPlace, PlaceText, parse_place
 from trainer.methods.base import TrainingStage
 from trainer.methods.table import METHODS
-from trainer.recipe_sections import EvaluateSettings, ModelSettings, RecipeSection, TaskSettings
+from trainer.recipe_sections import EvaluateSettings, ModelSettings, RecipeSection, TaskSettings, WhoSettings
 from trainer.tasks.pool_settings import PoolSettings
 
 PRESETS = "recipes"
 MAX_RECIPE_BYTES = 200_000
 
 
+WHO = "who"  # the stage that trains the choice of workers, before those of the methods
 EVALUATE = "evaluate"  # the stage that trains nothing, after those of the methods
 
 
@@ -68,7 +69,14 @@ else:
 class Recipe(_MethodSections):
     """A whole job."""
 
+    who: WhoSettings | None = None
     evaluate: EvaluateSettings | None = None
+    max_cost: float | None = Field(
+        default=None,
+        gt=0,
+        description="US dollars for the whole job, its stages together; at the cap it stops and can be resumed with "
+        "another. Empty: the caps of the stages alone.",
+    )
     threads: int = Field(default=0, ge=0, le=256, description="CPU threads of torch in each process; 0 for all.")
     processes: int = Field(
         default=1,
@@ -98,7 +106,7 @@ class Recipe(_MethodSections):
     @model_validator(mode="after")
     def _has_a_stage(self) -> Recipe:
         if not self.stages:
-            raise ValueError(f"a recipe needs one of the sections {', '.join(METHODS)} or {EVALUATE}")
+            raise ValueError(f"a recipe needs one of the sections {', '.join(METHODS)}, {WHO} or {EVALUATE}")
         return self
 
     @model_validator(mode="after")
@@ -112,6 +120,14 @@ class Recipe(_MethodSections):
         for stage in self.training_stages:
             for problem in stage.method.find_problems(stage.settings, self):
                 raise ValueError(problem)
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_capped(self) -> Recipe:
+        for stage in self.training_stages if self.max_cost is not None else ():
+            plays = stage.method.count_episodes(stage.settings, self)
+            if plays and stage.method.cap_cost(stage.settings, self.max_cost or 0.0) is None:
+                raise ValueError(f"{stage.method.label} keeps no cap on what its episodes cost: leave max_cost out")
         return self
 
     @model_validator(mode="after")
@@ -141,8 +157,9 @@ class Recipe(_MethodSections):
         for method in METHODS.values():
             if not method.always_written and document.get(method.name) is None:
                 document.pop(method.name, None)
-        if self.pools is None:
-            document.pop("pools", None)
+        for name in ("pools", WHO, "max_cost"):
+            if document.get(name) is None:
+                document.pop(name, None)
         if self.place.is_here:
             document.pop("where", None)
         if not self.place.is_rented:
@@ -161,7 +178,8 @@ class Recipe(_MethodSections):
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages of this recipe, in the order in which they run."""
-        return (*(stage.name for stage in self.training_stages), *((EVALUATE,) if self.evaluate else ()))
+        methods = (stage.name for stage in self.training_stages)
+        return (*((WHO,) if self.who else ()), *methods, *((EVALUATE,) if self.evaluate else ()))
 
     @property
     def training_stages(self) -> tuple[TrainingStage, ...]:
@@ -238,15 +256,18 @@ class Recipe(_MethodSections):
         if stage not in self.stages:
             raise InvalidRecipe([(stage, f"this recipe has no {stage} section; it has: {', '.join(self.stages)}")])
         left_out = {other: None for other in self.stages if other != stage}
-        alone = {"processes": 1, "sharding": "none"} if stage == EVALUATE else {}
+        alone = {"processes": 1, "sharding": "none"} if stage in (WHO, EVALUATE) else {}
         return self.model_copy(update=left_out | alone)
 
     def with_max_cost(self, dollars: float) -> Recipe:
         """Return this recipe with another spend cap where it has one. Raises InvalidRecipe where it has none."""
         stages = [(stage.name, stage.method.with_max_cost(stage.settings, dollars)) for stage in self.training_stages]
         changes: dict[str, Any] = {name: section for name, section in stages if section is not None}
-        if self.evaluate is not None and self.evaluate.max_cost is not None:
-            changes[EVALUATE] = self.evaluate.model_copy(update={"max_cost": dollars})
+        if self.max_cost is not None:
+            changes["max_cost"] = dollars
+        for name, section in ((WHO, self.who), (EVALUATE, self.evaluate)):
+            if section is not None and section.max_cost is not None:
+                changes[name] = section.model_copy(update={"max_cost": dollars})
         if not changes:
             raise InvalidRecipe([("max_cost", "this recipe has no spend cap to raise")])
         return parse_recipe(_to_yaml(self.model_copy(update=changes).model_dump(mode="json"), allow_unicode=False))

@@ -227,12 +227,31 @@ _NAME = NAME_PATTERN.strip("^$")
 PoolCondition = Annotated[str, Field(pattern=rf"^({'|'.join(CONDITIONS)}|without:{_NAME}(,{_NAME})*)$")]
 
 
+class WhoSettings(RecipeSection):
+    """Who knows what: every agent of the pool answers questions to learn from alone, and the success predictor is
+    trained on what was right. It comes before the other stages, which choose workers by it (`+who=predictor`)."""
+
+    questions: int = Field(default=100, ge=1, le=100_000, description="How many tasks to learn from are asked at most.")
+    tries: int = Field(default=1, ge=1, le=16, description="How often each agent is asked a question.")
+    minutes: float = Field(default=3.0, gt=0, le=240, description="Of training the predictor, at most.")
+    concurrency: int = Field(default=8, ge=1, le=256, description="Questions at a time.")
+    max_cost: float | None = Field(
+        default=None, gt=0, description="US dollars for this stage: no new question is asked beyond. Empty: no cap."
+    )
+    seed: int = Field(default=0, ge=0, description="Of which questions are asked, and held out to judge it by.")
+
+
+# The names of an evaluation that stand for others: what the recipe trains, and every agent of the pool alone.
+START, TRAINED, EVERY_AGENT = "start", "trained", "direct:each"
+
+
 class EvaluateSettings(RecipeSection):
     """Measures orchestrators on tasks that training does not use."""
 
     orchestrators: tuple[str, ...] = Field(
         default=(),
-        description="Names; direct:each is every agent alone. Empty: the base and the last checkpoint of every stage.",
+        description="Names; direct:each is every agent alone, start what the recipe starts from, trained the last "
+        "checkpoint of every stage, each also with options: trained+who=predictor. Empty: start and trained.",
     )
     reference: str = Field(
         default="",
@@ -242,7 +261,9 @@ class EvaluateSettings(RecipeSection):
     )
     source: str = Field(default="", description="Families or another source; empty for the recipe's.")
     levels: tuple[int, ...] = Field(default=(), description="Levels of the families; empty for the recipe's.")
-    split: Literal["validation", "test"] = Field(default="test", description="Which part of the tasks.")
+    split: Literal["train", "validation", "test"] = Field(
+        default="test", description="Which part of the tasks. train: what was trained on them is not judged by it."
+    )
     count: int = Field(default=60, ge=1, le=100_000, description="How many tasks.")
     samples: int = Field(default=1, ge=1, le=64, description="Episodes per task; pass^k is meaningful from 8 on.")
     turn_samples: tuple[Annotated[int, Field(ge=1, le=MAX_SAMPLES)], ...] = Field(

@@ -24,10 +24,17 @@ from trainer.job_place import parse_place
 from trainer.jobs.job_folder import JobFolder
 from trainer.methods.base import StageStart, TrainingStage
 from trainer.methods.checks import check_workers, load_tasks, measure_checkpoint
-from trainer.recipe import Recipe
+from trainer.recipe import WHO, Recipe
 from trainer.recipe_packages import list_recipe_packages
-from trainer.recipe_sections import DemonstrationSettings, EvaluateSettings, ModelSettings
+from trainer.recipe_sections import (
+    START,
+    TRAINED,
+    DemonstrationSettings,
+    EvaluateSettings,
+    ModelSettings,
+)
 from trainer.results.rows import read_results
+from trainer.spend_cap import share_cap
 from trainer.tasks.practice.stored import make_missing_tasks
 from trainer.tasks.registry import open_source
 from trainer.tasks.shared_pools import list_brought_pools
@@ -55,11 +62,20 @@ def run_recipe(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, 
     job_folder.truncate_after(checkpoint[0] if checkpoint else 0)
     try:
         make_missing_tasks(recipe.list_sources(), store)
-        if recipe.trains and not _train(recipe, store, pool, job_folder, on_stage):
-            return False
-        return recipe.evaluate is None or _evaluate(recipe, store, pool, job_folder, on_stage)
+        for stage, run in ((recipe.who, _learn_who), (recipe.trains, _train), (recipe.evaluate, _evaluate)):
+            if stage and not run(share_cap(recipe, job_folder), store, pool, job_folder, on_stage):
+                return False
+        return True
     finally:
         store.traces.flush()
+
+
+def _learn_who(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, on_stage: OnStage) -> bool:
+    from trainer.outcome_stage import OutcomeStage
+
+    assert recipe.who is not None, "the caller knows that the recipe has this stage"
+    stage = OutcomeStage(recipe.who, recipe.tasks, pool, store, job_folder)
+    return stage.run(lambda episodes: on_stage(WHO, episodes))
 
 
 def _train(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, on_stage: OnStage) -> bool:
@@ -132,7 +148,7 @@ def _evaluate(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, o
     newest = job_folder.find_newest_checkpoint()
     names = choose_orchestrators(settings, recipe.model, job_folder)
     others = load_distractor_pools(recipe, store, [])
-    step = newest[0] if newest else 0
+    step = newest[0] if newest else None
     with _open_trial_place(recipe, settings, names, [pool, *others], job_folder) as place:
         stage = EvaluationStage(settings, names, pool, store, job_folder, step, recipe.pools, others, place)
         with asyncio.Runner() as runner:
@@ -187,14 +203,18 @@ def choose_orchestrators(settings: EvaluateSettings, model: ModelSettings, job_f
 
 
 def list_orchestrators(settings: EvaluateSettings, model: ModelSettings, job_folder: JobFolder) -> list[str]:
-    """The recipe's list, or else the start and the last of every stage and phase."""
-    if settings.orchestrators:
-        return list(settings.orchestrators)
+    """The recipe's list, in which `start` stands for what it starts from and `trained` for the last checkpoint of every
+    stage and phase; without a list these two."""
     job = job_folder.path.name
     manifests = [(step, read_checkpoint(folder)) for step, folder in reversed(complete_steps(job_folder.checkpoints))]
     last_steps = {(manifest.stage, manifest.phase): step for step, manifest in manifests}
     start = model.start or ("base" if model.base == TINY else "")
-    return [*([start] if start else []), *(f"{job}@{step}" for step in last_steps.values())]
+    meanings = {START: [start] if start else [], TRAINED: [f"{job}@{step}" for step in last_steps.values()]}
+    names: list[str] = []
+    for name in settings.orchestrators or (START, TRAINED):
+        word, plus, options = name.partition("+")
+        names += [f"{meaning}{plus}{options}" for meaning in meanings.get(word, [word])]
+    return list(dict.fromkeys(names))
 
 
 def _find_last_checkpoint(job_folder: JobFolder, stage: str) -> Path:

@@ -640,8 +640,17 @@ export interface JobDocument {
   pool: string;
   title: string;
   outcome: OutcomeSentence | null;
+  /** What came of training the choice of workers. */
+  who: string;
   recipe: string;
   curves: CurveColumns;
+}
+
+export interface JobEstimate {
+  calls: number;
+  cost: number | null;
+  minutes: number;
+  basis: string;
 }
 
 /** What the evaluate stage measured of one orchestrator in one condition, without the episodes. */
@@ -751,6 +760,8 @@ export interface JobView {
   pool: string;
   title: string;
   outcome: OutcomeSentence | null;
+  /** What came of training the choice of workers. */
+  who: string;
 }
 
 /** A kind of worker, and the JSON Schema of its configuration, from which the page builds the form. */
@@ -1709,6 +1720,13 @@ export interface TracedShapes {
   series: Record<string, (number | null)[]>;
   episodes: number;
   lost: number;
+}
+
+/** What *Train on this pool* would do: by plans or by the outcomes of agents, what it takes, and what is missing. */
+export interface TrainingPlan {
+  by_outcomes: boolean;
+  estimate: JobEstimate | null;
+  gaps: string[];
 }
 
 /** What "Try it" begins with; `seen` is None for a worker that is never shown earlier outputs. */

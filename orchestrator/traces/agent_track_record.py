@@ -58,6 +58,12 @@ class TrackRecord:
         """The number of different queries on record for these workers."""
         return len({alone.query for worker in workers for _, alone in self._of.get(worker, ())})
 
+    def leave_out(self, query: str) -> TrackRecord:
+        """The record as it would be without this query."""
+        rest = TrackRecord(())
+        rest._of = {worker: [row for row in rows if row[1].query != query] for worker, rows in self._of.items()}
+        return rest
+
     def outcomes(self, worker: str) -> list[Outcome]:
         """What a worker alone was needed for, oldest first, and whether that was right."""
         return [Outcome(Need(alone.need).words or alone.query, alone.correct) for _, alone in self._of.get(worker, ())]

@@ -11,7 +11,7 @@ from pool_registry.calls.worker_state import WorkerState
 
 
 class CachingPool(LivePool):
-    """A live pool that records what every cacheable worker returns, for as long as the job runs."""
+    """A live pool that records what every repeatable worker returns, for as long as the job runs."""
 
     def __init__(self, pool: LivePool, max_entries: int = MAX_ENTRIES) -> None:
         super().__init__(pool.pool, pool.workers, JobCache(max_entries=max_entries))
@@ -31,7 +31,7 @@ class JobCache(CallCache):
     """
 
     def records(self, worker: WorkerState) -> bool:
-        return super().records(worker) or (worker.worker.cacheable and worker.spec.effects != "some")
+        return super().records(worker) or (worker.worker.is_repeatable and worker.spec.effects != "some")
 
     def as_recorded(self, observation: Observation) -> Observation:
         return replace(observation, latency_s=0.0, cached=True)

@@ -26,6 +26,13 @@ MAX_ERRORS = 10  # of the arguments of one call
 OnStart = Callable[[], None]
 
 
+def lacks_price(spec: WorkerSpec, kind: type[Worker[Any]], config: Any) -> bool:
+    """Whether calls may cost something that nobody has said. With a key, somebody's account is charged, if anything
+    is."""
+    may_charge = kind.may_charge(config) or (kind.remote and bool(list_references(spec.config)))
+    return may_charge and not (spec.has_price or spec.free)
+
+
 class WorkerState(ABC):
     """One worker of an open pool: its adapter, its limits and its compiled schemas.
 
@@ -48,9 +55,7 @@ class WorkerState(ABC):
         self.output_checker: OutputChecker | None = None
         self._schema: SchemaCheck | None = None
         self._refusal = self._compile_schemas()
-        # With a key, somebody's account is charged, if anything is.
-        may_charge = worker.may_charge(worker.config) or (worker.remote and bool(list_references(spec.config)))
-        self.lacks_price = may_charge and not (spec.has_price or spec.free)
+        self.lacks_price = lacks_price(spec, type(worker), worker.config)
         self.instruction_parameter = _instruction_parameter(self.parameters)
 
     @abstractmethod

@@ -85,6 +85,12 @@ class Agent(Worker[C]):
         return Reply(completion.text, usage, completion.prompt, context=context)
 
     @property
+    def is_repeatable(self) -> bool:
+        """A greedy reply stands for another one. An agent with tools of its own is called anew: what they return may
+        differ."""
+        return getattr(self.config, "temperature", 1.0) == 0 and not self.config.tools
+
+    @property
     def limits(self) -> AgentLimits:
         """What bounds its prompts."""
         config = self.config

@@ -18,7 +18,7 @@ from trainer.cli.options import HomeOption, JsonOption, WithoutOption, open_data
 from trainer.errors import UnusableTasks
 from trainer.methods.base import Method
 from trainer.methods.table import METHODS
-from trainer.recipe import list_presets, load_recipe
+from trainer.recipe import dump_recipe, list_presets, load_recipe, parse_recipe
 
 if TYPE_CHECKING:
     from orchestrator.traces.store import Store
@@ -67,34 +67,39 @@ def train(
     yes: Annotated[
         bool, typer.Option("--yes", help="Agree to what a rented machine costs without being asked.")
     ] = False,
+    max_cost: Annotated[
+        float | None, typer.Option(help="US dollars for the whole job; at the cap it stops.", min=0)
+    ] = None,
     without: WithoutOption = None,
     detach: Detach = False,
     home: HomeOption = None,
 ) -> None:
     """Every stage of a recipe, one after the other."""
-    from trainer.pool_recipe import PRESET, fit_recipe_to_pool
+    from trainer.pool_recipe import PRESETS, fit_recipe_to_pool
 
     chosen = load_recipe(recipe)
-    if pool and recipe == PRESET:
-        chosen = _make_pool_recipe(pool, home)
+    if pool and recipe in PRESETS:
+        chosen = _make_pool_recipe(pool, recipe, home)
     elif pool:
         chosen = fit_recipe_to_pool(chosen, pool)
+    if max_cost is not None:
+        chosen = parse_recipe(dump_recipe(chosen.model_copy(update={"max_cost": max_cost})))
     chosen = chosen.without_repairs(without or ())
     start_job(chosen.with_place(where) if where else chosen, detach, home, yes)
 
 
-def _make_pool_recipe(pool: str, home: str | None) -> Recipe:
+def _make_pool_recipe(pool: str, preset: str, home: str | None) -> Recipe:
     """The recipe of *Train on this pool*: its tasks are made where there are none, and its steps fit their number."""
-    from trainer.pool_recipe import build_pool_recipe
-    from trainer.tasks.practice.stored import SOURCE, count_planned, make_missing_tasks
+    from trainer.pool_recipe import PLANS, build_pool_recipe
+    from trainer.tasks.practice.stored import SOURCE, count_learnt, count_planned, make_missing_tasks
     from trainer.tasks.teachers import EXPLAIN_NO_PLANS
 
     with open_data_folder(home) as store:
         make_missing_tasks([f"{SOURCE}{pool}"], store)
-        planned = count_planned(pool)
-    if not planned:
+        count = count_planned(pool) if preset == PLANS else count_learnt(pool)
+    if not count:
         raise UnusableTasks(EXPLAIN_NO_PLANS)
-    return build_pool_recipe(pool, planned)
+    return build_pool_recipe(pool, count, preset)
 
 
 def start_job(recipe: Recipe, detach: bool, home: str | None, yes: bool = False) -> None:

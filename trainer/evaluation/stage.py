@@ -37,7 +37,7 @@ from trainer.evaluation.trials import (
     run_trials,
 )
 from trainer.jobs.job_folder import JobFolder, read_lines
-from trainer.recipe_sections import EvaluateSettings
+from trainer.recipe_sections import EVERY_AGENT, EvaluateSettings
 from trainer.results.rows import ResultRow, Slot, append_result, read_results, repair_last_line
 from trainer.results.summary import summarize
 from trainer.results.tables import find_reference
@@ -48,7 +48,6 @@ from trainer.tasks.task import Task
 from trainer.tasks.task_conditions import apply_condition_to_tasks
 
 log = logging.getLogger(__name__)
-EVERY_AGENT = "direct:each"
 METRICS_S = 1.0  # between two lines of metrics.jsonl about the progress
 LOG_S = 30.0  # between two lines of the log about it
 
@@ -147,10 +146,11 @@ class ThisProcess:
 
 
 class EvaluationStage:
-    """Runs the stage. `names` are the orchestrators, `step` is the last step of training before it (0 without).
+    """Runs the stage. `names` are the orchestrators, `step` is the last step of training before it; where there is
+    none, episodes count as the job's steps.
 
     `variation` says how the condition `varied` draws pools, with distractors from `others`. `place` says where the
-    episodes run; without it, in this process.
+    episodes run; without it, in this process. `stage` is the section of the recipe that it runs.
     """
 
     def __init__(
@@ -160,12 +160,14 @@ class EvaluationStage:
         pool: Pool,
         store: Store,
         job_folder: JobFolder,
-        step: int = 0,
+        step: int | None = None,
         variation: PoolSettings | None = None,
         others: Sequence[Pool] = (),
         place: TrialPlace | None = None,
+        stage: str = "evaluate",
     ) -> None:
         self._place = place or ThisProcess()
+        self._stage = stage
         self._variation, self._others = variation, others
         self._settings = settings
         self._names, self._pool = expand_agents(names, pool), pool
@@ -285,8 +287,8 @@ class EvaluationStage:
         return (
             f"its cap of ${self._settings.max_cost:g} allows no more: ${done.spent:.4f} spent on {done.done:,} of "
             f"{len(done.planned):,} episodes, and an episode of {cell.orchestrator} costs about "
-            f"${done.mean_cost(cell.orchestrator):.4f}. What is finished counts. To go on, raise evaluate.max_cost: "
-            "jobs resume JOB --max-cost DOLLARS"
+            f"${done.mean_cost(cell.orchestrator):.4f}. What is finished counts. To go on, raise "
+            f"{self._stage}.max_cost: jobs resume JOB --max-cost DOLLARS"
         )
 
     def _keep(self, row: ResultRow, cell: EvaluationCell, pace: Pace) -> None:
@@ -303,11 +305,12 @@ class EvaluationStage:
             self._write_metrics()
 
     def _write_metrics(self) -> None:
-        """Write the progress to metrics.jsonl. Without training before it, episodes count as the job's steps."""
+        """Write the progress to metrics.jsonl."""
         self._wrote_metrics_at = time.monotonic()
         done, total = self._progress.done, len(self._progress.planned)
-        figures = {"evaluate/done": done, "evaluate/total": total, "evaluate/cost": self._progress.spent}
-        self._job_folder.append_metrics("evaluate", self._step or done, figures)
+        figures = {"done": done, "total": total, "cost": self._progress.spent}
+        named = {f"{self._stage}/{key}": value for key, value in figures.items()}
+        self._job_folder.append_metrics(self._stage, done if self._step is None else self._step, named)
 
     def _summarize(self, cell: EvaluationCell) -> None:
         lines = read_lines(self._job_folder.evaluations)

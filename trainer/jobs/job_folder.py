@@ -8,6 +8,8 @@ demonstrations.jsonl   what is imitated
 results.jsonl          one line per evaluated episode (results/rows.py)
 known.json             the recorded past that an evaluation reads (evaluation/frozen_past.py)
 evaluations.jsonl      one line per orchestrator and condition of the evaluate stage
+outcomes.jsonl         one line per question that an agent answered alone in the stage `who`; agents.jsonl sums them up
+who.json               what came of training the success predictor
 checkpoints/STEP/      complete checkpoints (orchestrator/checkpoints.py)
 name.txt               the name that a person gave the job
 stop                   exists once the job was asked to stop
@@ -69,6 +71,14 @@ class JobFolder:
     @property
     def evaluations(self) -> Path:
         return self.path / "evaluations.jsonl"
+
+    @property
+    def outcomes(self) -> Path:
+        return self.path / "outcomes.jsonl"
+
+    @property
+    def who(self) -> Path:
+        return self.path / "who.json"
 
     @property
     def name(self) -> Path:

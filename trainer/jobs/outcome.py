@@ -17,6 +17,7 @@ from trainer.tasks.practice.stored import SOURCE
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Origin, Task, normalize_query
 
+DIRECT = "direct:"  # the orchestrators that are one agent alone
 LEAST = 3  # tasks of a kind, for it to be named as the weakest
 WHOSE: Mapping[Origin, str] = {
     "own": "your own held-out questions",
@@ -68,10 +69,25 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
+class BestAgent:
+    """The agent that solves most of the held-out tasks alone, and how many the orchestrator solves of the same."""
+
+    name: str
+    solved: int
+    orchestrated: int
+
+    @property
+    def sentence(self) -> str:
+        verb = "more" if self.solved > self.orchestrated else "as many" if self.solved == self.orchestrated else "fewer"
+        return f"The best agent alone, {self.name}, solves {verb}: {self.solved:,}."
+
+
+@dataclass(frozen=True, slots=True)
 class JobOutcome:
     """What the last checkpoint of a job was measured on: a person's own questions (`own`), tasks that `tasks make`
     wrote (`made`) or generated ones, each None where there was none. Made tasks are in a machine's words, like those
-    that it learnt: they say little of a person's own. `start` is the model that it was trained from, `cut_off` how many
+    that it learnt: they say little of a person's own. Where the model that it was trained from does better with workers
+    chosen by a score, that is the orchestrator. `start` is the model that it was trained from, `cut_off` how many
     episodes of either reached the pool's deadline, and count as wrong."""
 
     orchestrator: str
@@ -82,6 +98,7 @@ class JobOutcome:
     generated: Score | None
     weakest: Weakness | None
     cut_off: int = 0
+    best_agent: BestAgent | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -90,7 +107,8 @@ class JobOutcome:
         judged = decisive or self.made
         if judged is not None and judged.is_worse:
             return "worse"
-        return "better" if decisive is not None and decisive.is_better else "open"
+        is_beaten = self.best_agent is not None and self.best_agent.solved > self.best_agent.orchestrated
+        return "better" if decisive is not None and decisive.is_better and not is_beaten else "open"
 
     @property
     def lacks_own(self) -> bool:
@@ -104,6 +122,7 @@ class JobOutcome:
         weakest = self.weakest
         parts = [
             *scores,
+            self.best_agent.sentence if self.best_agent else "",
             f"Weakest: {weakest.kind}, {weakest.solved} of {weakest.total}." if weakest else "",
             "None of your own questions was measured." if self.lacks_own else "",
             self._explain_cut_off(),
@@ -125,13 +144,13 @@ def describe_outcome(job: str, recipe: Recipe, job_folder: JobFolder) -> JobOutc
     if recipe.evaluate is None or not recipe.trains:
         return None
     rows = [row for row in read_results(job_folder.results) if row.condition == "seen" and row.sample == 0]
-    names = list(dict.fromkeys(row.orchestrator for row in rows))
-    trained = [name for name in names if name.startswith(f"{job}@")]
-    if not trained:
-        return None
+    by_name = group_by_orchestrator(rows)
     start = recipe.model.start or "base"
+    chosen = choose_best(by_name, job, start)
+    if chosen is None:
+        return None
     source = recipe.complete_evaluate().source
-    mine, theirs = ([row for row in rows if row.orchestrator == name] for name in (trained[-1], start))
+    mine, theirs = by_name[chosen], by_name.get(start, [])
     tasks = load_plans(source, mine)
     origins = {row.task_key: find_origin(row, source, tasks) for row in (*mine, *theirs)}
 
@@ -141,7 +160,7 @@ def describe_outcome(job: str, recipe: Recipe, job_folder: JobFolder) -> JobOutc
         )
 
     return JobOutcome(
-        orchestrator=trained[-1],
+        orchestrator=chosen,
         start=start,
         pool=recipe.pool,
         own=measure("own"),
@@ -149,7 +168,41 @@ def describe_outcome(job: str, recipe: Recipe, job_folder: JobFolder) -> JobOutc
         generated=measure(""),
         weakest=find_weakest(mine, tasks),
         cut_off=sum(row.outcome == "deadline" for row in (*mine, *theirs)),
+        best_agent=find_best_agent(by_name, mine),
     )
+
+
+def group_by_orchestrator(rows: Sequence[ResultRow]) -> dict[str, list[ResultRow]]:
+    """The rows of each orchestrator, in the order in which they were measured."""
+    by_name: defaultdict[str, list[ResultRow]] = defaultdict(list)
+    for row in rows:
+        by_name[row.orchestrator].append(row)
+    return dict(by_name)
+
+
+def choose_best(by_name: Mapping[str, Sequence[ResultRow]], job: str, start: str) -> str | None:
+    """The orchestrator that a job came to: its last checkpoint, unless what it was trained from solves more of the same
+    tasks with options (`+who=predictor`). None where no checkpoint was measured."""
+    trained = [name for name in by_name if name.startswith(f"{job}@")]
+    if not trained:
+        return None
+    whole = len(by_name[trained[-1]])
+    others = [name for name in by_name if name.startswith(f"{start}+") and len(by_name[name]) == whole]
+    return max([trained[-1], *others], key=lambda name: sum(row.correct for row in by_name[name]))
+
+
+def find_best_agent(by_name: Mapping[str, Sequence[ResultRow]], mine: Sequence[ResultRow]) -> BestAgent | None:
+    """The agent that solves most of the tasks of `mine` alone; None where none was measured on all of them."""
+    tasks = {row.task_key for row in mine}
+    alone = {
+        name: sum(row.correct for row in rows)
+        for name, rows in by_name.items()
+        if name.startswith(DIRECT) and {row.task_key for row in rows} == tasks
+    }
+    if not alone:
+        return None
+    best = max(alone, key=lambda name: alone[name])
+    return BestAgent(best.removeprefix(DIRECT), alone[best], sum(row.correct for row in mine))
 
 
 def score_rows(origin: Origin, mine: Sequence[ResultRow], theirs: Sequence[ResultRow]) -> Score | None:

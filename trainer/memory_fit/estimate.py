@@ -44,7 +44,7 @@ def estimate_fit(recipe: Recipe, pool: Pool | None = None, machine: Machine | No
     stage, parts = find_largest_stage(recipe, machine)
     need = sum(part.bytes for part in parts)
     fits = need <= machine.free
-    episodes = count_episodes(recipe)
+    episodes = count_episodes(recipe, pool)
     cost, cost_notes = estimate_cost(recipe, pool, sum(episodes.values()))
     notes = [
         f"the {stage} stage needs most",

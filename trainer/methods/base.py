@@ -187,6 +187,10 @@ class Method(ABC, Generic[Settings]):
         """The section with another spend cap; None where it has none."""
         return None
 
+    def cap_cost(self, settings: Settings, dollars: float) -> Settings | None:
+        """The section spending at most so much; None where it keeps no cap."""
+        return None
+
     # Before a start
 
     def find_gaps(self, settings: Settings, recipe: Recipe, pool: Pool | None, store: Store) -> Iterator[LaunchGap]:

@@ -155,6 +155,8 @@ def _find_problems(recipe: Recipe, portable: Travellers) -> Iterator[tuple[str, 
     for name in measured:
         if "@" in name or "/" in name:
             yield "evaluate.orchestrators", f"{name} is of this machine and does not travel: compare the jobs here"
+    if recipe.who is not None:
+        yield "who", "the success predictor is of this machine's outcomes and stays on it: leave who out, or train here"
     for stage in recipe.training_stages:
         yield from stage.method.find_travel_problems(stage.settings)
     yield from _find_missing_workers(recipe, portable.pool)

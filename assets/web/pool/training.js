@@ -7,12 +7,13 @@
 
 import { plain } from "../lib/reply.js";
 import { busy, button, select } from "../lib/controls.js";
-import { el, icon } from "../lib/dom.js";
+import { count, dollars, el, icon } from "../lib/dom.js";
 import { labelField } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
 import { needs } from "../lib/rights.js";
 
 const LEAD = "Practice tasks are made of calls that the workers of this pool really answer. A small model learns them, and is then measured, beside the untrained one, on tasks that share no call with them.";
+const OUTCOMES_LEAD = "Every agent answers the questions to learn from alone: that trains the choice of who is asked. Then a small model learns to plan from what its own plans lead to. Both are measured, beside every agent alone, on questions that nothing has learnt.";
 const COUNT = 100;
 
 /** @param {PoolPage} page */
@@ -36,6 +37,11 @@ class Training {
     this.heading = el("h3.pool-memory-heading");
     this.list = el("ul.page-tasks.pool-training-list");
     this.left = el("p.pool-hint");
+    this.lead = el("p.page-lead", {}, LEAD);
+    this.cap = el("input", { type: "text", inputMode: "decimal", placeholder: "none" });
+    this.capField = labelField("Most that the job may cost, in US dollars", this.cap, "At the cap it stops, with what it has learnt; a higher one lets it go on.");
+    this.estimate = el("p.pool-hint", { role: "status" });
+    this.gaps = el("ul.pool-hint.pool-training-gaps");
     this.problem = el("p.form-general", { role: "alert" });
     this.make = needs(button("Make tasks", () => busy(this.make, "Calling the workers …", () => this.makeTasks())), "pool/make_practice");
     this.start = needs(button("Train", () => busy(this.start, "Starting …", () => this.train()), "page-primary"), "pool/train_on_pool");
@@ -46,10 +52,11 @@ class Training {
     const { drawer } = this.page;
     const foot = drawer.foot(this.start, this.make, button("Close", () => drawer.close()));
     const parts = [
-      el("p.page-lead", {}, LEAD), this.countField.node, this.agentField.node, this.allowed, this.left, this.problem,
-      this.heading, this.list, foot,
+      this.lead, this.countField.node, this.agentField.node, this.allowed, this.left, this.problem, this.heading, this.list,
+      this.capField.node, this.estimate, this.gaps, foot,
     ];
     drawer.open("Train on this pool", parts, { focus: this.count });
+    this.plan();
   }
 
   /** @param {TasksDocument} practice */
@@ -106,12 +113,29 @@ class Training {
   async send(request) {
     const reply = await this.page.command(request);
     this.problem.textContent = reply.ok ? "" : plain(reply.problems);
-    if (reply.practice) this.take(reply.practice);
+    if (reply.practice) {
+      this.take(reply.practice);
+      await this.plan();
+    }
     return reply;
   }
 
+  /** Say what training on the tasks that are there would take, and what prevents it. */
+  async plan() {
+    const reply = await this.page.act({ action: "training_plan", pool: this.practice.pool });
+    if (!reply.ok) return;
+    const { by_outcomes: byOutcomes, estimate, gaps } = reply.plan;
+    this.lead.textContent = byOutcomes ? OUTCOMES_LEAD : LEAD;
+    const learns = this.practice.counts.train > 0;
+    this.capField.node.hidden = !byOutcomes || !learns;
+    this.estimate.hidden = !estimate || !learns;
+    this.estimate.textContent = estimate ? describeEstimate(estimate) : "";
+    this.gaps.hidden = !gaps.length;
+    this.gaps.replaceChildren(...gaps.map((/** @type {string} */ gap) => el("li", {}, gap)));
+  }
+
   async train() {
-    const reply = await this.send({ action: "train_on_pool" });
+    const reply = await this.send({ action: "train_on_pool", max_cost: this.capField.node.hidden ? "" : this.cap.value });
     if (reply.ok) location.href = `/train?job=${encodeURIComponent(reply.job)}`;
   }
 }
@@ -130,4 +154,10 @@ function allowBox(worker, checked) {
 function options(agents) {
   return [["", "From the workers' descriptions"], ...agents.map((name) => [name, `By ${name}`])].map(([value, label]) =>
     el("option", { value }, label));
+}
+
+/** @param {import("../types").JobEstimate} estimate */
+function describeEstimate({ calls, cost, minutes, basis }) {
+  const price = cost === null ? "no worker has a price" : `about ${dollars(cost)}`;
+  return `About ${count(calls)} calls, ${price}, ${Math.round(minutes)} minutes on two cores, to within a factor of two (${basis}).`;
 }

@@ -16,7 +16,7 @@ export class Columns {
   /** @param {MetricRow[]} rows */
   take(rows) {
     for (const row of rows) {
-      if (row.stage === "demonstrations" || row.stage === "evaluate") continue;
+      if (["demonstrations", "who", "evaluate"].includes(row.stage)) continue;
       let place = this.places.get(row.step);
       if (place === undefined) {
         place = this.steps.push(row.step) - 1;

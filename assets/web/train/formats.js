@@ -2,7 +2,7 @@
 
 // What a job can be at; those of methods come with the recipe's schema.
 /** @type {Map<string, string>} */
-const LABELS = new Map([["demonstrations", "Collecting demonstrations"], ["evaluate", "Evaluation"]]);
+const LABELS = new Map([["demonstrations", "Collecting demonstrations"], ["who", "Who knows what"], ["evaluate", "Evaluation"]]);
 
 /**
  * The stages of a recipe's methods, in their order: [name, rule]. Their labels are known from then on.

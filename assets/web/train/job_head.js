@@ -7,7 +7,7 @@ import { about, bytes, labelStage, moment, runLink, sentence } from "./formats.j
 import { describePlace, isRented } from "./places.js";
 
 /** @type {Record<string, string>} */
-const PACES = { demonstrations: "A demonstration", evaluate: "An episode" };
+const PACES = { demonstrations: "A demonstration", who: "An answer", evaluate: "An episode" };
 /** @type {Record<string, string>} */
 const STATES = { queued: "Queued", running: "Running", stopping: "Stopping", stopped: "Stopped", failed: "Failed", done: "Done" };
 
@@ -33,13 +33,13 @@ export class JobHead {
   draw(state) {
     this.state = state;
     const { stage, message, ahead, checkpoints, title, outcome } = state;
-    const key = JSON.stringify([state.state, state.label, stage, message, ahead, checkpoints.length, title, outcome]);
+    const key = JSON.stringify([state.state, state.label, stage, message, ahead, checkpoints.length, title, outcome, state.who]);
     if (key !== this.drawn) {
       this.drawn = key;
       this.progress = progress();
       this.figures = el("dl.run-summary-figures.train-job-figures");
       this.root.dataset.state = state.state;
-      this.root.replaceChildren(this.titleLine(), ...this.outcome(), ...this.trouble(), this.progress.root, this.figures);
+      this.root.replaceChildren(this.titleLine(), ...this.choice(), ...this.outcome(), ...this.trouble(), this.progress.root, this.figures);
     }
     this.progress.set(state);
     this.figures.replaceChildren(...this.facts().map(([name, value, id]) => {
@@ -78,6 +78,11 @@ export class JobHead {
     add("train/of_job", "Edit as new recipe", ACTIONS.pencil, () => this.view.edit(state.id));
     add("housekeeping/rename", "Rename or delete", ACTIONS.trash, () => this.view.manage({ kind: "job", name: state.id, label: state.label, renames: true }));
     return el("div.train-job-title", {}, text, actions);
+  }
+
+  /** What came of training the choice of workers. */
+  choice() {
+    return this.state.who ? [el("p.train-mute", { "data-testid": "who" }, this.state.who)] : [];
   }
 
   /** What it came to, and what can be done with that. */

@@ -13,7 +13,7 @@ import { listMethods } from "./formats.js";
 /** @typedef {{ read: () => any }} Reader */
 
 /** @type {Record<string, string>} */
-const TITLES = { evaluate: "Evaluation", pools: "Pools that vary", lora: "LoRA adapter", "": "General" };
+const TITLES = { who: "Who knows what", evaluate: "Evaluation", pools: "Pools that vary", lora: "LoRA adapter", "": "General" };
 const OPEN = ["", "model", "tasks"];
 /** @type {Record<string, string>} */
 const ITEMS = { rewards: "a term", phases: "a phase" }; // what one of a list is called

@@ -75,11 +75,11 @@ export class StartCard {
   drawAbout() {
     const { recipe } = this.page;
     const stages = el("div.train-stages");
-    for (const stage of [...listMethods(this.page.schema).map(([name]) => name), "evaluate"]) {
+    for (const stage of ["who", ...listMethods(this.page.schema).map(([name]) => name), "evaluate"]) {
       if (!recipe[stage]) continue;
       const steps = [recipe[stage], ...(recipe[stage].phases || [])].reduce((sum, part) => sum + part.steps, 0);
       const chip =
-        el("span.train-stage", {}, el("b", {}, labelStage(stage)), steps ? `${count(steps)} steps` : `${count(recipe.evaluate.count)} tasks`);
+        el("span.train-stage", {}, el("b", {}, labelStage(stage)), steps ? `${count(steps)} steps` : `${count(recipe[stage].questions || recipe[stage].count)} tasks`);
       stages.append(chip);
     }
     const facts =

@@ -17,6 +17,7 @@ from pool_registry.worker import Role, WorkerSpec
 from studio.access.roles import UserRole
 from studio.frame.document import PageDocument
 from studio.worker_health import WorkerHealth
+from trainer.memory_fit.job_estimate import JobEstimate
 
 Place = Literal["here", "machine", "remote"]
 
@@ -273,3 +274,14 @@ class BindingDocument(CheckpointBinding):
     checkpoints: list[tuple[str, str]]
     pool: str
     version: int
+
+
+# Training
+
+
+class TrainingPlan(PageDocument):
+    """What *Train on this pool* would do: by plans or by the outcomes of agents, what it takes, and what is missing."""
+
+    by_outcomes: bool
+    estimate: JobEstimate | None
+    gaps: list[str]

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+import math
+
+from orchestrator.traces.agent_track_record import build_track_record
 from pool_registry.errors import InvalidPool
-from studio.frame.commands import Fields, PageCommands, PageReply, command, text
+from studio.frame.commands import Fields, PageCommands, PageReply, command, text, words
 from studio.pages.pool.orchestrator_list import list_orchestrators
+from studio.pages.pool.schema import TrainingPlan
 from studio.pages.train.commands import submit
+from studio.pages.train.preflight import find_gaps
 from studio.pages.train.task_commands import parse_options
 from studio.pages.train.task_documents import build_book_document
 from studio.runtime import Runtime
-from trainer.pool_recipe import build_pool_recipe
-from trainer.tasks.practice.stored import count_planned, make_and_save, open_task_book
+from trainer.memory_fit.job_estimate import estimate_job
+from trainer.pool_recipe import PLANS, build_pool_recipe, choose_preset
+from trainer.recipe import Recipe
+from trainer.tasks.practice.stored import count_learnt, count_planned, make_and_save, open_task_book
 from trainer.tasks.teachers import EXPLAIN_NO_PLANS
+
+
+def read_dollars(fields: Fields, name: str) -> float | None:
+    """An amount above 0 that a person typed; None for an empty field. Raises InvalidPool."""
+    given = words(fields, name)
+    if not given:
+        return None
+    try:
+        amount = float(given.removeprefix("$"))
+    except ValueError:
+        amount = 0.0
+    if not 0 < amount < math.inf:
+        raise InvalidPool([(name, "give an amount in US dollars above 0, such as 0.50")])
+    return amount
 
 
 class TrainingCommands(PageCommands):
@@ -44,13 +65,33 @@ class TrainingCommands(PageCommands):
     def _train(self, fields: Fields) -> PageReply:
         """Queue the job that learns these tasks. Raises InvalidRecipe with what prevents its start."""
         name = text(fields, "pool")
-        rows = open_task_book(name).read()
-        if not any(row.task is not None and row.task.ref.split == "train" for row in rows):
+        if not count_learnt(name):
             raise InvalidPool([("", "there are no tasks to learn from; make them first")])
-        planned = count_planned(name)
-        if not planned:
+        recipe = self._build_recipe(name, read_dollars(fields, "max_cost"))
+        if recipe.needs_plans and not count_planned(name):
             raise InvalidPool([("", EXPLAIN_NO_PLANS)])
-        return submit(build_pool_recipe(name, planned), self._runtime)
+        return submit(recipe, self._runtime)
+
+    @command("viewer", "training_plan")
+    def _plan(self, fields: Fields) -> PageReply:
+        """What *Train* would do with the tasks that are there, what it takes, and what prevents it."""
+        name = text(fields, "pool")
+        pool, recipe = self._runtime.store.pools.latest(name).pool, self._build_recipe(name)
+        by_outcomes = recipe.who is not None
+        document = TrainingPlan(
+            by_outcomes=by_outcomes,
+            estimate=estimate_job(recipe, pool, build_track_record(self._runtime.store.engine, name))
+            if by_outcomes
+            else None,
+            gaps=[gap.sentence for gap in find_gaps(recipe, self._runtime.store)] if count_learnt(name) else [],
+        )
+        return PageReply(fields={"plan": document.to_json()})
+
+    def _build_recipe(self, name: str, max_cost: float | None = None) -> Recipe:
+        pool, planned = self._runtime.store.pools.latest(name).pool, count_planned(name)
+        preset = choose_preset(pool, planned)
+        count = planned if preset == PLANS else count_learnt(name)
+        return build_pool_recipe(name, count, preset, max_cost)
 
     @command("viewer", "orchestrators")
     def _list_orchestrators(self, fields: Fields) -> PageReply:

@@ -26,10 +26,10 @@ from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
 from trainer.evaluation.worker_value import REFERENCE_PLANS
 from trainer.methods.table import METHODS
-from trainer.pool_recipe import build_pool_recipe
+from trainer.pool_recipe import PLANS, build_pool_recipe, choose_preset
 from trainer.recipe import Recipe, dump_recipe, list_presets, load_recipe, parse_recipe
 from trainer.recipe_schema import build_recipe_schema
-from trainer.tasks.practice.stored import SOURCE, count_planned
+from trainer.tasks.practice.stored import SOURCE, count_learnt, count_planned
 from trainer.tasks.registry import find_missing_package
 
 if TYPE_CHECKING:
@@ -81,8 +81,11 @@ class TrainCommands(PageCommands):
     @command("viewer")
     def _of_pool(self, fields: Fields) -> PageReply:
         """The recipe that trains on a pool's own tasks."""
-        name = self._runtime.store.pools.latest(str(fields.get("name"))).pool.name
-        return self._reply(build_pool_recipe(name, count_planned(name) or DEFAULT_TASKS), "")
+        pool = self._runtime.store.pools.latest(str(fields.get("name"))).pool
+        planned = count_planned(pool.name)
+        preset = choose_preset(pool, planned)
+        count = planned if preset == PLANS else count_learnt(pool.name)
+        return self._reply(build_pool_recipe(pool.name, count or DEFAULT_TASKS, preset), "")
 
     @command("viewer")
     def _check(self, fields: Fields) -> PageReply:
@@ -93,7 +96,12 @@ class TrainCommands(PageCommands):
     def _fit(self, fields: Fields) -> PageReply:
         from trainer.memory_fit.estimate import estimate_fit  # imports torch
 
-        return PageReply(fields={"fit": estimate_fit(parse_draft(fields)).model_dump(mode="json")})
+        recipe = parse_draft(fields)
+        try:
+            pool = self._runtime.store.pools.latest(recipe.pool).pool
+        except PoolNotFound:
+            pool = None
+        return PageReply(fields={"fit": estimate_fit(recipe, pool).model_dump(mode="json")})
 
     def _reply(self, recipe: Recipe, preset: str) -> PageReply:
         return PageReply(fields=self._build_recipe(recipe, preset).to_json())

@@ -13,11 +13,12 @@ from pathlib import Path
 from pool_registry.actions import JsonValue
 from studio.frame.document import PageDocument
 from trainer.methods.advice import Row, number
+from trainer.recipe import EVALUATE, WHO
 
 MAX_POINTS = 2000
 RECENT = 400  # rows that advice is given on
 NO_CURVE = {"step", "at", "epoch", "num_tokens"}
-COUNTED = ("demonstrations", "evaluate")  # what counts its own progress beside the steps
+COUNTED = ("demonstrations", WHO, EVALUATE)  # what counts its own progress beside the steps
 
 
 class CurveColumns(PageDocument):

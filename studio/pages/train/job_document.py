@@ -88,7 +88,16 @@ def build_job_view(row: JobRow, jobs: JobStore, metrics: MetricsReader, now: flo
         pool=recipe.pool if recipe else "",
         title=recipe.title if recipe else "",
         outcome=build_outcome(row, recipe, job_folder),
+        who=read_who_sentence(job_folder),
     )
+
+
+def read_who_sentence(job_folder: JobFolder) -> str:
+    """What came of training the choice of workers; "" for a job that has not got there."""
+    try:
+        return str(json.loads(job_folder.who.read_text(encoding="utf-8"))["sentence"])
+    except FileNotFoundError:
+        return ""
 
 
 def build_outcome(row: JobRow, recipe: Recipe | None, job_folder: JobFolder) -> OutcomeSentence | None:

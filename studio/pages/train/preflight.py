@@ -10,10 +10,12 @@ from pathlib import Path
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.errors import OrchestratorError
 from orchestrator.traces.store import Store
-from pool_registry.errors import PoolNotFound, WorkerFault
+from pool_registry.calls.worker_state import lacks_price
+from pool_registry.errors import PoolNotFound, SecretNotFound, WorkerFault
+from pool_registry.kinds import kind_of, load_config
 from pool_registry.language_models.model_files import HUB, TINY, is_available, model_path
 from pool_registry.pool import Pool
-from pool_registry.secrets import list_references
+from pool_registry.secrets import list_references, resolve
 from pool_registry.starter import starter_pool
 from trainer.cluster.connection import check_address
 from trainer.cluster.preflight import find_cluster_problems, list_clusters
@@ -25,6 +27,7 @@ from trainer.recipe import Recipe
 from trainer.tasks.practice.stored import SOURCE, find_practice_file
 from trainer.tasks.registry import explain_missing_package, open_source
 from trainer.tasks.task import Task
+from trainer.tasks.verifier import JudgeCheck
 
 SAMPLE = 200  # tasks that are looked at
 SPARE_BYTES = 1_000_000_000
@@ -113,6 +116,74 @@ def _measured_tasks_missing(recipe: Recipe, _pool: Pool | None, _store: Store) -
     source = recipe.evaluate.source if recipe.evaluate else ""
     if source and source != recipe.tasks.source and (problem := explain_missing_package(source)):
         yield LaunchGap("evaluate.source", as_sentence(problem))
+
+
+def _splits_missing(recipe: Recipe, _pool: Pool | None, _store: Store) -> Iterator[LaunchGap]:
+    """Parts of the tasks that a later stage needs, and that have none: a job would end there after hours."""
+    source, levels = recipe.tasks.source, recipe.tasks.levels
+    if source.startswith("hub:") or (
+        source.startswith(SOURCE) and not find_practice_file(source.removeprefix(SOURCE)).is_file()
+    ):
+        return
+    needed = {}
+    if any(stage.settings.saving.check_tasks for stage in recipe.training_stages):
+        needed["validation"] = "checkpoints are measured on. Add some, or set saving.check_tasks: 0"
+    if recipe.evaluate is not None and not recipe.evaluate.source:
+        needed[recipe.evaluate.split] = "the last stage measures on. Add some, or leave evaluate out"
+    for split, what in needed.items():
+        try:
+            if open_source(source).tasks(split, 1, levels=levels):
+                continue
+        except TrainerError:
+            continue  # told where the tasks to learn from are looked at
+        yield LaunchGap("tasks.source", f"{source} has no task in the split {split}, which {what}.")
+
+
+def _agents_missing(recipe: Recipe, pool: Pool | None, _store: Store) -> Iterator[LaunchGap]:
+    """What the stage `who` needs of a pool."""
+    if recipe.who is None or pool is None:
+        return
+    if len(pool.agents()) < 2:
+        sentence = f"The pool {pool.name} has fewer than two agents to choose from. Add agents, or leave who out."
+        yield LaunchGap("who", sentence, f"/pool?pool={pool.name}")
+
+
+def _judges_missing(recipe: Recipe, pool: Pool | None, _store: Store) -> Iterator[LaunchGap]:
+    """Judges that tasks name and the pool has not."""
+    if pool is None:
+        return
+    try:
+        tasks = _sample_tasks(recipe.tasks.source, recipe.tasks.levels, _file_time(recipe.tasks.source))
+    except TrainerError:
+        return
+    judges = {task.verifier.worker for task in tasks if isinstance(task.verifier, JudgeCheck)}
+    there = {spec.name for spec in pool.workers if spec.enabled}
+    if lacking := sorted(judges - there):
+        sentence = f"Tasks are graded by {', '.join(lacking)}, which the pool {pool.name} has not, or not switched on."
+        yield LaunchGap("pool", sentence, f"/pool?pool={pool.name}")
+
+
+def _keys_missing(_recipe: Recipe, pool: Pool | None, _store: Store) -> Iterator[LaunchGap]:
+    """Keys that workers name and that are not set on this machine."""
+    for reference in list_references([spec.config for spec in pool.enabled]) if pool is not None else ():
+        try:
+            resolve(reference)
+        except SecretNotFound as error:
+            users = [spec.name for spec in pool.enabled if reference in list_references(spec.config)] if pool else []
+            yield LaunchGap("pool", as_sentence(f"{error}, for {', '.join(users)}"), blocks=False)
+
+
+def _prices_missing(recipe: Recipe, pool: Pool | None, _store: Store) -> Iterator[LaunchGap]:
+    """Workers that a capped job cannot call, because nobody knows what they cost."""
+    if recipe.max_cost is None or pool is None:
+        return
+    unpriced = [spec.name for spec in pool.agents() if lacks_price(spec, kind_of(spec).load(), load_config(spec))]
+    if unpriced:
+        sentence = (
+            f"The job has a cap, and {', '.join(unpriced)} has no price: give each its price_in and price_out, or say "
+            "that its calls are free."
+        )
+        yield LaunchGap("max_cost", sentence, f"/pool?pool={pool.name}")
 
 
 def _pools_missing(recipe: Recipe, _pool: Pool | None, store: Store) -> Iterator[LaunchGap]:
@@ -231,6 +302,11 @@ CHECKS: tuple[Check, ...] = (
     _pool_missing,
     _tasks_missing,
     _measured_tasks_missing,
+    _splits_missing,
+    _agents_missing,
+    _judges_missing,
+    _prices_missing,
+    _keys_missing,
     _pools_missing,
     _methods_lack,
     _cluster_missing,

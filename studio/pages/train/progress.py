@@ -11,7 +11,7 @@ from studio.pages.train.curves import COUNTED, MetricsReader, whole
 from studio.pages.train.schema import JobProgress
 from trainer.jobs.queue import JobRow
 from trainer.methods.advice import Row, number
-from trainer.recipe import EVALUATE, Recipe
+from trainer.recipe import EVALUATE, WHO, Recipe
 
 
 def compute_job_progress(
@@ -22,7 +22,7 @@ def compute_job_progress(
     step = max(metrics.columns.steps, default=row.step)
     stage = row.stage
     collected, planned = (metrics.progress.get(f"demonstrations/{which}", 0) for which in ("done", "total"))
-    if stage and stage != EVALUATE and not step and collected < planned:
+    if stage and stage not in (WHO, EVALUATE) and not step and collected < planned:
         stage = "demonstrations"
     counted = stage in COUNTED and f"{stage}/total" in metrics.progress
     done, total = (step, row.steps)

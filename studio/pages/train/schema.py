@@ -176,6 +176,7 @@ class JobView(JobLine):
     pool: str
     title: str
     outcome: OutcomeSentence | None
+    who: str = Field(description="What came of training the choice of workers.")
 
 
 class JobDocument(JobView):

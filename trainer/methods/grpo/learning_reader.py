@@ -10,16 +10,29 @@ worker: that adds no tokens. Other plans are not drawn, and no worker is put in:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn
 from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.reader.cards import PLAIN_LISTING, ListingFormat
+from orchestrator.traces.agent_track_record import TrackRecord
 from pool_registry.actions import Usage
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import Completion, Draw, Grammar, Message
 from trainer.learner.token_transcript import ChatTokens
 from trainer.methods.grpo.token_writer import TokenWriter
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerScore:
+    """The score by which a reader chooses workers, and the outcomes that it goes by. What agents said to the very
+    question of an episode does not count in it: it would give away who is right."""
+
+    name: str
+    record: TrackRecord
+
 
 # The others would have the model write what is no part of its one sequence of tokens.
 REPAIRS_IN_TRAINING = frozenset({"named_operations", "substitutes"})
@@ -29,7 +42,14 @@ class LearningReader(Orchestrator):
     """The orchestrator of one episode."""
 
     def __init__(
-        self, name: str, pool: LivePool, writer: TokenWriter, chat: ChatTokens, listing: ListingFormat = PLAIN_LISTING
+        self,
+        name: str,
+        pool: LivePool,
+        writer: TokenWriter,
+        chat: ChatTokens,
+        listing: ListingFormat = PLAIN_LISTING,
+        query: str = "",
+        score: WorkerScore | None = None,
     ) -> None:
         self.name = name
         self.writer = writer
@@ -37,6 +57,8 @@ class LearningReader(Orchestrator):
         self._reader = ReaderPolicy(
             name, pool, self._write, repairs=REPAIRS_IN_TRAINING, listing=listing, other_plans=0
         )
+        if score is not None:
+            self._reader.choose_by(score.name, lambda: score.record.leave_out(query))
         self._needs_end: int | None = None  # where the needs end in the completion, once they are written
 
     async def turn(self, episode: Episode) -> Turn:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from orchestrator.choice.scores import SCORES
 from orchestrator.prompt_styles import PROMPTS
 from trainer.launch_gap import LaunchGap, as_sentence
 from trainer.methods.base import Edit, Method, Phase, Problem, StageStart, Store
@@ -102,6 +103,8 @@ class Grpo(Method[GrpoSettings]):
             yield "with tool_calls the answer is a turn of its own: set grpo.rollouts.max_rounds: 2 or more"
         if prompt.binds_needs and any(phase.recursion for phase in settings.phases):
             yield "a reader's second turn is code: leave recursion out, or set model.prompt: full"
+        if who := settings.rollouts.who:
+            yield from _find_choice_problems(who, prompt.binds_needs, recipe)
         for problem in _find_what_async_lacks(settings, recipe):
             yield f"with grpo.rollouts.backend: vllm-async {problem}"
 
@@ -144,8 +147,11 @@ class Grpo(Method[GrpoSettings]):
     def with_max_cost(self, settings: GrpoSettings, dollars: float) -> GrpoSettings | None:
         if settings.rollouts.max_cost is None:
             return None
-        rollouts = settings.rollouts.model_copy(update={"max_cost": dollars})
-        return settings.model_copy(update={"rollouts": rollouts})
+        return _set_cap(settings, dollars)
+
+    def cap_cost(self, settings: GrpoSettings, dollars: float) -> GrpoSettings:
+        own = settings.rollouts.max_cost
+        return _set_cap(settings, dollars if own is None else min(own, dollars))
 
     def find_gaps(self, settings: GrpoSettings, recipe: Recipe, pool: Pool | None, store: Store) -> Iterator[LaunchGap]:
         from trainer.methods.grpo.rewards import explain_missing_reward
@@ -208,6 +214,21 @@ class Grpo(Method[GrpoSettings]):
     def list_figures(self, section: Mapping[str, Any]) -> list[tuple[str, object]]:
         keys = ("steps", "source", "group", "tasks_per_step")
         return [(key, section[key]) for key in keys if section.get(key) not in (None, "", [], {})]
+
+
+def _set_cap(settings: GrpoSettings, dollars: float) -> GrpoSettings:
+    rollouts = settings.rollouts.model_copy(update={"max_cost": dollars})
+    return settings.model_copy(update={"rollouts": rollouts})
+
+
+def _find_choice_problems(who: str, is_reader: bool, recipe: Recipe) -> Iterator[str]:
+    """Yield why the workers of rollouts cannot be chosen by the score `who`."""
+    if who not in SCORES:
+        yield f"there is no score {who}: set grpo.rollouts.who to one of {', '.join(SCORES)}"
+    elif not is_reader:
+        yield "only a reader's workers are chosen by a score: leave grpo.rollouts.who out, or set model.prompt: reader"
+    elif recipe.pool_draws:
+        yield "outcomes are those of the pool as it is: leave pools out, or grpo.rollouts.who"
 
 
 def _find_what_async_lacks(settings: GrpoSettings, recipe: Recipe) -> Iterator[str]:

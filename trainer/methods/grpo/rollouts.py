@@ -41,7 +41,7 @@ from trainer.learner.generator import Generator
 from trainer.learner.token_transcript import ChatTokens, Transcript
 from trainer.methods.grpo.advantages import compute_advantages
 from trainer.methods.grpo.curriculum import Curriculum
-from trainer.methods.grpo.learning_reader import LearningReader
+from trainer.methods.grpo.learning_reader import LearningReader, WorkerScore
 from trainer.methods.grpo.recursion import cut_at_draft, is_recursive, resolve_draft
 from trainer.methods.grpo.rewards import (
     CREDIT,
@@ -240,7 +240,9 @@ class RolloutEngine:
         max_cost: float | None = None,
         vary: VaryTask = keep_task,
         seed: int = 0,
+        score: WorkerScore | None = None,
     ) -> None:
+        self._score = score
         self._seed, self._group_numbers = seed, count()
         self.name, self.pool, self.chat, self.episode_format = name, pool, chat, episode_format
         self.pools = TaskPools(pool, sink, vary)
@@ -349,7 +351,7 @@ class RolloutEngine:
             self._check_cost()  # here, not before the queue: what ran meanwhile has cost something
             pool = pool or self.pool
             rounds = self.episode_format.max_rounds + recursive
-            policy = self._make_policy(pool, generator, binding, rounds, seed)
+            policy = self._make_policy(task.query, pool, generator, binding, rounds, seed)
             spec = EpisodeSpec(task.query, task=task.ref, source="training")
             guarded = _FailureGuard(policy)
             limits = self.limits.model_copy(update={"max_rounds": rounds})
@@ -400,6 +402,7 @@ class RolloutEngine:
 
     def _make_policy(
         self,
+        query: str,
         pool: LivePool,
         generator: Generator,
         binding: LoadOnce[Binding] | None,
@@ -410,7 +413,7 @@ class RolloutEngine:
         learner = replace(self.episode_format, max_rounds=max_rounds)
         writer = TokenWriter(generator, self.chat, learner.turn_tokens, learner.max_length, seed)
         if PROMPTS[learner.style].binds_needs:
-            return LearningReader(self.name, pool, writer, self.chat, learner.listing)
+            return LearningReader(self.name, pool, writer, self.chat, learner.listing, query, self._score)
         return LearningPolicy(self.name, pool, writer, self.chat, learner, binding)
 
     async def close(self) -> None:

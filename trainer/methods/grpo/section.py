@@ -85,6 +85,12 @@ class RolloutSettings(RecipeSection):
         description="All-right and all-wrong groups are replaced by new ones, as in ParaManager and DAPO.",
     )
     redraws: float = Field(default=1.0, ge=0, le=10, description="At most so many extra groups for each planned one.")
+    who: str = Field(
+        default="",
+        pattern="^[a-z_]*$",
+        description="Of a reader: the score by which workers are chosen for a need, as in +who=; predictor after the "
+        "stage `who`. Empty: by likeness alone.",
+    )
     cache: bool = Field(default=True, description="Equal calls of a deterministic tool are made once.")
     concurrency: int = Field(default=256, ge=1, le=10_000, description="Episodes at a time.")
     max_cost: float | None = Field(default=None, gt=0, description="US dollars for the whole job; empty: no cap.")

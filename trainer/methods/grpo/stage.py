@@ -20,10 +20,13 @@ from datasets import Dataset
 from transformers import PrinterCallback
 from trl import GRPOConfig  # type: ignore[attr-defined]  # lazily exported
 
+from orchestrator.choice.predictor import check_installed
+from orchestrator.choice.scores import PREDICTOR
 from orchestrator.dialects import find_dialect
 from pool_registry.actions import Usage
 from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.language_models.model_files import model_path, pick_device
+from trainer.choice.own_log import read_record_to_learn_from
 from trainer.errors import TrainingFailed
 from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.learner.generator import Generator, SamplingParams
@@ -46,6 +49,7 @@ from trainer.learner.vllm_server import serve_model
 from trainer.methods.base import StageStart
 from trainer.methods.grpo.cpu_trainer import choose_grpo_trainer
 from trainer.methods.grpo.curriculum import Curriculum
+from trainer.methods.grpo.learning_reader import WorkerScore
 from trainer.methods.grpo.phases import Phase, find_phase, list_phases, make_phased, make_rate_factor
 from trainer.methods.grpo.rewards import WeightedReward, anneal_rewards, load_rewards
 from trainer.methods.grpo.rollout_metrics import RolloutTimer, compute_rollout_metrics
@@ -150,10 +154,21 @@ def open_engine(
         concurrency=settings.rollouts.concurrency,
         max_cost=settings.rollouts.max_cost,
         seed=settings.optimizer.seed,
+        score=make_score(training, settings.rollouts.who),
     )
     stack.callback(lambda: training.runner.run(engine.close()))
     engine.spending.charge(Usage(cost=_sum_cost(training)))
     return engine
+
+
+def make_score(training: TrainingContext, name: str) -> WorkerScore | None:
+    """The score of this name on the pool's outcomes, those on validation and test tasks left out; None without a name.
+    Raises UnknownOrchestrator where the success predictor is not installed."""
+    if not name:
+        return None
+    if name == PREDICTOR:
+        check_installed()
+    return WorkerScore(name, read_record_to_learn_from(training.store.engine, training.pool.pool.name))
 
 
 def share_rollouts(sample: RolloutFunction | None) -> RolloutFunction:

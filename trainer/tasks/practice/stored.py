@@ -94,6 +94,11 @@ def count_planned(pool: str) -> int:
     return sum(task.ref.split == "train" and task.oracle_turn is not None for task in list_own_tasks(pool))
 
 
+def count_learnt(pool: str) -> int:
+    """How many of a pool's own tasks are to learn from, with a plan or without."""
+    return sum(task.ref.split == "train" for task in list_own_tasks(pool))
+
+
 def make_missing_tasks(sources: Iterable[str], store: Store) -> None:
     """Make the practice tasks that a recipe's sources name and that are not there. Raises UnusableTasks."""
     for source in dict.fromkeys(sources):
