@@ -100,7 +100,7 @@ class OutcomeStage:
         try:
             outcomes = asyncio.run(self._read_log())
         except TrainingFailed as error:  # too few to learn from: the one that ships reads them all the same
-            return f"Workers are chosen by the success predictor that ships: {error}.", None
+            return f"The success predictor was not trained, the one that ships reads the outcomes: {error}.", None
         figures = train_own(self.pool.name, outcomes, self.settings.minutes, self.settings.seed, log.info)
         before, after = figures.before, figures.after
         kept = "is better on held-out questions and is used from now on" if figures.is_better else "was not kept"

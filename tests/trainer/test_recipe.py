@@ -247,6 +247,14 @@ def test_an_evaluation_leaves_repairs_out_of_readers_alone(tmp_path):
     assert names[1:] == ["starter-grpo", "fan_out"]
 
 
+def test_an_evaluation_names_what_the_job_starts_from_and_what_it_trains(tmp_path):
+    """Without training there is no checkpoint yet, so `trained` names nothing."""
+    names = ("direct:each", "start", "start+who=predictor", "trained+who=predictor")
+    model = ModelSettings(start="smollm2-reader")
+    chosen = choose_orchestrators(EvaluateSettings(orchestrators=names), model, JobFolder(tmp_path / "job"))
+    assert chosen == ["direct:each", "smollm2-reader", "smollm2-reader+who=predictor"]
+
+
 def test_all_problems_are_told_at_once():
     found = problems("{sft: {steps: 0, batch: -1}, model: {precision: half}, colour: red}")
     assert set(found) == {"sft.steps", "sft.batch", "model.precision", "colour"}

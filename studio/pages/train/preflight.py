@@ -19,7 +19,7 @@ from pool_registry.secrets import list_references, resolve
 from pool_registry.starter import starter_pool
 from trainer.cluster.connection import check_address
 from trainer.cluster.preflight import find_cluster_problems, list_clusters
-from trainer.errors import TrainerError, TrainingFailed
+from trainer.errors import TrainerError, TrainingFailed, UnknownTask
 from trainer.jobs.gpus import list_gpus
 from trainer.launch_gap import LaunchGap, as_sentence
 from trainer.memory_fit.gpu_state import GpuProblem, find_gpu_problem
@@ -134,6 +134,8 @@ def _splits_missing(recipe: Recipe, _pool: Pool | None, _store: Store) -> Iterat
         try:
             if open_source(source).tasks(split, 1, levels=levels):
                 continue
+        except UnknownTask:
+            pass  # there is none
         except TrainerError:
             continue  # told where the tasks to learn from are looked at
         yield LaunchGap("tasks.source", f"{source} has no task in the split {split}, which {what}.")

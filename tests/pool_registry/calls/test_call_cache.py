@@ -193,3 +193,10 @@ def test_a_caching_pool_is_the_same_pool_to_everybody_else():
         return pool.hash == pool.pool.hash, len(started)
 
     assert asyncio.run(both()) == (True, 2)
+
+
+@pytest.mark.parametrize(("changes", "is_repeatable"), [({"temperature": 0}, True), ({}, False)])
+def test_a_job_pays_once_for_equal_calls_of_a_greedy_model(changes, is_repeatable):
+    spec = WorkerSpec(name="m", kind="chat", description="A model.", config={"model": "m", **changes})
+    pool = CachingPool(open_live_pool(Pool(name="p", workers=(spec,))))
+    assert pool.cache.records(pool.workers["m"]) == is_repeatable

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from pool_registry.pool import Pool
 from studio.pages.pool.commands import PoolCommands
 from tests.trainer.support.shop import build_shop, describe_worker
 from trainer.recipe import load_recipe
-from trainer.tasks.practice.stored import find_practice_file
+from trainer.tasks.practice.stored import find_practice_file, open_task_book
+from trainer.tasks.sources.jsonl import TaskLine
 
 
 @pytest.fixture
@@ -92,3 +94,64 @@ def test_what_can_orchestrate_a_pool_and_what_a_trained_one_scored(send, runtime
     runtime.jobs.finish(row.id, "done", "", "")
     first = send("orchestrators")["orchestrators"][0]
     assert (first["name"], first["job"]) == (name, row.id) and first["about"].startswith("Solves 2 of 20")
+
+
+@pytest.fixture
+def crew(send, runtime):
+    """A pool of two agents, one without a price, and questions of a person's own without plans."""
+    agents = [
+        describe_worker(name, "chat", "An assistant.", base_url="https://api.example.com/v1", model=name)
+        for name in ("first", "second")
+    ]
+    agents[0] = agents[0].model_copy(update={"price_out": 2.0})
+    runtime.store.pools.save(Pool(name="crew", workers=tuple(agents)))
+    splits = ["train"] * 8 + ["test"] * 4
+    lines = [TaskLine(query=f"Question {k}?", answer=k, split=split) for k, split in enumerate(splits)]
+    find_practice_file("crew").unlink(missing_ok=True)
+    open_task_book("crew").add(lines)
+    return "crew"
+
+
+def test_agents_are_trained_by_their_outcomes_and_what_that_takes_is_said_first(send, runtime, crew, monkeypatch):
+    monkeypatch.setattr(runtime.jobs, "start_next", lambda: None)
+    plan = send("training_plan", pool=crew)["plan"]
+    assert plan["by_outcomes"] and plan["estimate"]["calls"] > 16 + 8 and plan["estimate"]["cost"] > 0
+    assert plan["estimate"]["minutes"] > 3 and plan["estimate"]["basis"] == "no answer is on record yet"
+    reply = send("train_on_pool", pool=crew)
+    assert reply["ok"], reply
+    recipe = runtime.jobs.recipe(reply["job"])
+    assert recipe.stages == ("who", "grpo", "evaluate") and recipe.model.start == "smollm2-agents"
+    assert (recipe.tasks.source, recipe.tasks.count, recipe.max_cost) == ("practice:crew", 8, None)
+
+
+def test_a_capped_job_wants_the_price_of_every_agent_and_a_cap_that_is_one(send, runtime, crew, monkeypatch):
+    monkeypatch.setattr(runtime.jobs, "start_next", lambda: None)
+    refused = send("train_on_pool", pool=crew, max_cost="0.5")
+    assert not refused["ok"] and refused["problems"][0][0] == "max_cost" and "second has no price" in str(refused)
+    for amount in ("-1", "much", "0", "inf"):
+        assert send("train_on_pool", pool=crew, max_cost=amount)["problems"][0][0] == "max_cost"
+    pool = runtime.store.pools.latest("crew").pool
+    runtime.store.pools.save(pool.with_worker(pool.worker("second").model_copy(update={"free": True}), "second"))
+    reply = send("train_on_pool", pool=crew, max_cost="$0.5")
+    assert reply["ok"] and runtime.jobs.recipe(reply["job"]).max_cost == 0.5
+
+
+def test_what_a_later_stage_would_lack_is_found_before_the_job(send, runtime, crew):
+    book = open_task_book("crew")
+    for row in [row for row in book.read() if row.task.ref.split == "test"]:
+        book.strike(row.task.query)
+    book.add([TaskLine(query="Judged?", answer="x", split="train", verifier={"kind": "judge", "worker": "referee"})])
+    gaps = " ".join(send("training_plan", pool=crew)["plan"]["gaps"])
+    assert "practice:crew has no task in the split test, which the last stage measures on" in gaps
+    assert "Tasks are graded by referee, which the pool crew has not" in gaps
+    assert not send("train_on_pool", pool=crew)["ok"]
+
+
+def test_keys_that_are_not_set_are_named_before_a_start(send, runtime, crew, monkeypatch):
+    monkeypatch.delenv("CREW_KEY", raising=False)
+    pool = runtime.store.pools.latest("crew").pool
+    spec = pool.worker("first")
+    keyed = spec.model_copy(update={"config": {**spec.config, "api_key": "env:CREW_KEY"}})
+    runtime.store.pools.save(pool.with_worker(keyed, "first"))
+    gaps = " ".join(send("training_plan", pool=crew)["plan"]["gaps"])
+    assert "CREW_KEY is not set on this machine" in gaps and "for first." in gaps

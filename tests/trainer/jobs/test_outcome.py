@@ -130,3 +130,18 @@ def test_a_gain_on_own_questions_beyond_chance_is_better(measure):
     assert outcome is not None and outcome.verdict == "better"
     small = measure({f"{JOB}@28": {0}}, source="practice:shop", own=range(10))
     assert small is not None and small.verdict == "open", "1 more of 10 may be chance"
+
+
+def test_what_is_offered_is_what_solves_most_and_the_best_agent_alone_stands_beside_it(measure):
+    agents = {"direct:law": {*range(12)}, "direct:cars": {0, 1}}
+    chosen = f"{START}+who=predictor"
+    outcome = measure({**agents, START: {0, 1, 2}, chosen: {*range(15)}, f"{JOB}@12+who=predictor": {*range(14)}})
+    assert outcome.orchestrator == chosen and outcome.start == START and outcome.verdict == "better"
+    assert outcome.sentence.startswith("Solves 15 of 20 of your own held-out questions, was 3 ")
+    assert "The best agent alone, law, solves fewer: 12." in outcome.sentence
+
+
+def test_an_orchestrator_that_its_best_agent_beats_is_not_called_better(measure):
+    outcome = measure({"direct:law": {*range(18)}, START: {0}, f"{JOB}@12": {*range(14)}})
+    assert outcome.orchestrator == f"{JOB}@12" and outcome.verdict == "open"
+    assert "The best agent alone, law, solves more: 18." in outcome.sentence
