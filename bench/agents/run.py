@@ -1,9 +1,9 @@
 """The proving ground for agents: experts are simulated, so that the best that can be done is known.
 
-    python bench/agents/run.py [--part redrawn | fixed | own | whole | lessons] [--seeds 3] [--pools 10]
+    python bench/agents/run.py [--part redrawn | fixed | own | whole | lessons | button] [--seeds 3] [--pools 10]
                                [--outcomes 0 1 3 10 30] [--tasks 20] [--minutes 20] [--out bench/results/agents.json]
 
-`--part` says what is measured; rows of the other parts stay in the file. Only `own` trains anything.
+`--part` says what is measured; rows of the other parts stay in the file. Only `own` and `button` train anything.
 
 redrawn   Who should do it, from outcomes alone, without any call. For every seed pools are drawn anew, on topics that
           the success predictor was trained on (`seen`) and on topics that it never met (`unseen`;
@@ -16,6 +16,10 @@ whole     Whole tasks (`task`; cases.py) on pools drawn anew. Rows: `part` whole
 lessons   `--tasks` test tasks of each level of the source `agents`, whose agents and topics no training had, for the
           orchestrators of `--learned`. Rows: `part` lessons; `answerable` tasks have an answer, `refused` of
           them were refused all the same, `right_refusals` of the others.
+
+button    *Train on this pool* itself: a job of the preset `own-agents` on one pool whose topics no training had, with
+          `--tasks` questions to learn from and `--steps` of GRPO. Rows: `part` button, `right` of `tasks` questions
+          that nothing has learnt, `single` and `best` by the true skills.
 
 `outcomes` is how many an expert has on each of its four topics. Policies of `who`:
 
@@ -59,6 +63,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from bench.agents.button import measure_button
 from bench.agents.fixed import measure_fixed
 from bench.agents.lessons import measure_lessons
 from bench.agents.own import measure_own
@@ -73,6 +78,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
     "own": measure_own,
     "whole": measure_whole,
     "lessons": measure_lessons,
+    "button": measure_button,
 }
 
 
@@ -84,6 +90,7 @@ def main() -> None:
     parser.add_argument("--outcomes", type=int, nargs="+", default=[0, 1, 3, 10, 30])
     parser.add_argument("--tasks", type=int, default=20, help="of each kind, on each pool")
     parser.add_argument("--learned", metavar="ORCHESTRATOR", nargs="*", default=[], help="whole: further policies")
+    parser.add_argument("--steps", type=int, default=12, help="button: of GRPO")
     parser.add_argument(
         "--minutes", type=float, default=20, help="after which no further pool is begun; own: of a training"
     )

@@ -52,8 +52,8 @@ class Training {
     const { drawer } = this.page;
     const foot = drawer.foot(this.start, this.make, button("Close", () => drawer.close()));
     const parts = [
-      this.lead, this.countField.node, this.agentField.node, this.allowed, this.left, this.problem, this.heading, this.list,
-      this.capField.node, this.estimate, this.gaps, foot,
+      this.lead, this.countField.node, this.agentField.node, this.allowed, this.left, this.capField.node, this.estimate,
+      this.gaps, this.problem, this.heading, this.list, foot,
     ];
     drawer.open("Train on this pool", parts, { focus: this.count });
     this.plan();
@@ -127,6 +127,7 @@ class Training {
     const { by_outcomes: byOutcomes, estimate, gaps } = reply.plan;
     this.lead.textContent = byOutcomes ? OUTCOMES_LEAD : LEAD;
     const learns = this.practice.counts.train > 0;
+    this.left.hidden ||= byOutcomes;
     this.capField.node.hidden = !byOutcomes || !learns;
     this.estimate.hidden = !estimate || !learns;
     this.estimate.textContent = estimate ? describeEstimate(estimate) : "";
