@@ -6,6 +6,7 @@ HTTP error.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -157,6 +158,20 @@ def words(fields: Fields, name: str) -> str:
     """The string `name`, stripped; "" when it is missing or something else."""
     value = fields.get(name)
     return value.strip() if isinstance(value, str) else ""
+
+
+def dollars(fields: Fields, name: str) -> float | None:
+    """The amount above 0 that a person typed as `name`; None for an empty field. Raises InvalidPool."""
+    written = words(fields, name)
+    if not written:
+        return None
+    try:
+        amount = float(written.removeprefix("$"))
+    except ValueError:
+        amount = 0.0
+    if not 0 < amount < math.inf:
+        raise InvalidPool([(name, "give an amount in US dollars above 0, such as 0.50")])
+    return amount
 
 
 def flag(fields: Fields, name: str) -> bool:

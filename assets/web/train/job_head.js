@@ -114,8 +114,20 @@ export class JobHead {
       }
       return [box];
     }
-    if (state.state === "stopped" && state.message) return [el("div.train-job-wait", {}, sentence(state.message))];
+    if (state.state === "stopped" && state.message) {
+      const box = el("div.train-job-wait", {}, sentence(state.message));
+      if (state.code === "max_cost") box.append(...this.raiseCap());
+      return [box];
+    }
     return [];
+  }
+
+  /** The field and the button that let a job go on which has spent its cap. */
+  raiseCap() {
+    const cap = el("input", { type: "text", inputMode: "decimal", "aria-label": "US dollars that the job may spend in all" });
+    const resume = needs(el("button.page-button", { type: "button" }, "Resume with this cap"), "train/resume");
+    resume.addEventListener("click", () => this.view.command({ action: "resume", job: this.state.id, max_cost: cap.value || "0" }));
+    return [el("span.train-job-cap", {}, "$", cap, resume)];
   }
 
   facts() {

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 from orchestrator.traces.agent_track_record import build_track_record
 from pool_registry.errors import InvalidPool
-from studio.frame.commands import Fields, PageCommands, PageReply, command, text, words
+from studio.frame.commands import Fields, PageCommands, PageReply, command, dollars, text
 from studio.pages.pool.orchestrator_list import list_orchestrators
 from studio.pages.pool.schema import TrainingPlan
 from studio.pages.train.commands import submit
@@ -19,20 +17,6 @@ from trainer.pool_recipe import PLANS, build_pool_recipe, choose_preset
 from trainer.recipe import Recipe
 from trainer.tasks.practice.stored import count_learnt, count_planned, make_and_save, open_task_book
 from trainer.tasks.teachers import EXPLAIN_NO_PLANS
-
-
-def read_dollars(fields: Fields, name: str) -> float | None:
-    """An amount above 0 that a person typed; None for an empty field. Raises InvalidPool."""
-    given = words(fields, name)
-    if not given:
-        return None
-    try:
-        amount = float(given.removeprefix("$"))
-    except ValueError:
-        amount = 0.0
-    if not 0 < amount < math.inf:
-        raise InvalidPool([(name, "give an amount in US dollars above 0, such as 0.50")])
-    return amount
 
 
 class TrainingCommands(PageCommands):
@@ -67,7 +51,7 @@ class TrainingCommands(PageCommands):
         name = text(fields, "pool")
         if not count_learnt(name):
             raise InvalidPool([("", "there are no tasks to learn from; make them first")])
-        recipe = self._build_recipe(name, read_dollars(fields, "max_cost"))
+        recipe = self._build_recipe(name, dollars(fields, "max_cost"))
         if recipe.needs_plans and not count_planned(name):
             raise InvalidPool([("", EXPLAIN_NO_PLANS)])
         return submit(recipe, self._runtime)

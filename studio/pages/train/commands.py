@@ -16,7 +16,7 @@ from pool_registry.actions import JsonValue
 from pool_registry.errors import PoolNotFound
 from pool_registry.kinds import field_problems
 from studio.access.recipe_rights import check_recipe
-from studio.frame.commands import Fields, PageCommands, PageReply, command
+from studio.frame.commands import Fields, PageCommands, PageReply, command, dollars
 from studio.orchestrators.default import suggest_orchestrators
 from studio.pages.train.job_document import build_job_line, load_job_recipe
 from studio.pages.train.preflight import find_gaps
@@ -173,6 +173,8 @@ class TrainCommands(PageCommands):
         job = str(fields.get("job"))
         if not self.jobs.get(job).place.is_here:
             check_recipe(self.jobs.recipe(job))
+        if (cap := dollars(fields, "max_cost")) is not None:
+            self.jobs.raise_cap(job, cap)
         row = self.jobs.resume(job)
         now = self.jobs.start(row.id)
         return PageReply(f"{row.id} {'continues' if now else 'waits in the queue'}")

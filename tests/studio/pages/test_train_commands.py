@@ -440,3 +440,14 @@ def test_what_keeps_a_recipe_from_a_cluster_is_shown_while_it_is_edited(commands
     assert not commands.run("submit", {"recipe": silent})["ok"]
     training = commands.run("check", {"recipe": {**SMALL, "where": "ray://127.0.0.1:9"}})["missing"]
     assert any(gap["key"] == "where" and "does not train" in gap["sentence"] for gap in training)
+
+
+def test_a_job_that_has_spent_its_cap_goes_on_with_another(commands, runtime, never_started):
+    recipe = load_recipe("own-agents").model_copy(update={"max_cost": 0.5})
+    job = runtime.jobs.submit(recipe).id
+    assert runtime.jobs.claim(job)
+    runtime.jobs.finish(job, "stopped", "max_cost", "its cap is reached")
+    refused = commands.run("resume", {"job": job, "max_cost": "nothing"})
+    assert not refused["ok"] and refused["problems"][0][0] == "max_cost"
+    assert commands.run("resume", {"job": job, "max_cost": "2"})["ok"]
+    assert runtime.jobs.recipe(job).max_cost == 2 and runtime.jobs.get(job).state in ("queued", "running")
