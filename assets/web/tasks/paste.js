@@ -24,7 +24,7 @@ export class PasteTasks {
     this.file.addEventListener("change", () => this.takeFile());
     this.query = select([], "", () => this.read());
     this.answer = select([], "", () => this.read());
-    this.encoding = el("input", { placeholder: "found out", spellcheck: "false" });
+    this.encoding = el("input", { placeholder: "found out, or such as cp1252", spellcheck: "false" });
     this.encoding.addEventListener("change", () => this.read());
     this.columns = [labelField("Queries from", this.query), labelField("Answers from", this.answer)];
     this.encodingField = labelField("Encoding", this.encoding);

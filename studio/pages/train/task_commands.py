@@ -222,8 +222,9 @@ def read_posted(fields: Fields) -> ReadTasks:
 
 
 def name_posted(fields: Fields) -> str:
-    """The name of an uploaded file; pasted text has none."""
-    return shorten(one_line(words(fields, "name")), MAX_NAME_CHARS) or "this"
+    """What sentences call an uploaded file, or pasted text."""
+    name = shorten(one_line(words(fields, "name")), MAX_NAME_CHARS)
+    return f"the file {name}" if name else "this"
 
 
 async def _grade(task: Task, answer: str, pool: Pool) -> tuple[bool, str]:

@@ -267,11 +267,14 @@ _ROWS = st.lists(st.dictionaries(st.sampled_from(["question", "answer", "message
 @example(b'{"query": "\\ud800", "answer": 1}', ReadOptions())
 @example(b'[{"question": "\\ud800", "answer": 1}]', ReadOptions())
 @example(b'question,answer\n"' + b"x" * 200_000 + b",1\n", ReadOptions())
+@example(b'[{"question": "a", "answer": 1, "\\ud800": 2, "a\\nb": 3}]', ReadOptions())
 @example(b"[1]", ReadOptions())
 @settings(deadline=None)
 def test_any_bytes_are_tasks_or_one_sentence(content, options):
     try:
-        assert require_tasks(read_tasks(content, "this", "own", options), "this")
+        tasks = read_tasks(content, "this", "own", options)
+        " ".join([tasks.form, *tasks.columns, *(problem for line in tasks.lines for problem in line.problems)]).encode()
+        assert require_tasks(tasks, "this")
     except UnusableTasks as refusal:
         assert "\n" not in str(refusal)
         str(refusal).encode()

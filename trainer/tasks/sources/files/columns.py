@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pool_registry.text import one_line, shorten
 from trainer.errors import UnusableTasks
 
 # Names without case, spaces, hyphens and underscores. A data set has one of the first group, else one of the next.
@@ -94,7 +95,7 @@ class ColumnChooser:
         return chosen if chosen in alike else alike[0]
 
     def _refuse(self, columns: Sequence[str], reason: str) -> UnclearColumns:
-        shown = [name[:MAX_NAME_CHARS] for name in columns[:SHOWN]] + ["..."] * (len(columns) > SHOWN)
+        shown = [shorten(one_line(name), MAX_NAME_CHARS) for name in columns[:SHOWN]] + ["..."] * (len(columns) > SHOWN)
         return UnclearColumns(columns, f"{self.source} has the columns {', '.join(shown)}, and {reason}")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -15,6 +16,7 @@ from io import BytesIO, StringIO
 from itertools import islice
 from typing import Any
 
+from pool_registry.actions import clean_text
 from trainer.errors import UnusableTasks
 from trainer.tasks.sources.files.columns import ColumnChooser, is_known, is_known_pair, is_query_name
 from trainer.tasks.sources.files.encoding import DecodedText, check_text, decode_text
@@ -30,7 +32,8 @@ SAMPLE_ROWS = 20  # that show how a table is delimited
 ALIKE = 0.75  # of these, for a delimiter without known names of columns
 SAMPLE_OBJECTS = 1000  # that show which fields objects have
 MAX_PARQUET_ROWS = 1_000_000
-MAX_PARQUET_BYTES = 2_000_000_000  # of the columns, as the file states them
+MAX_PARQUET_BYTES = 500_000_000  # of the columns of tasks, decoded
+BATCH_ROWS = 256  # that are decoded at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,27 +95,45 @@ def read_rows(source: Source) -> Rows:
 
 
 def read_parquet(source: Source) -> Rows | None:
-    """Rows of a Parquet file."""
+    """Rows of a Parquet file, read as they are taken: the columns of tasks alone."""
     if not source.data.startswith(PARQUET):
         return None
     try:
-        import pyarrow as pa
         from pyarrow import parquet
     except ImportError as error:
         raise UnusableTasks(f"{source.name} is a Parquet file; to read it run: pip install pyarrow") from error
-    try:
+    with _explain_parquet(source.name):
         file = parquet.ParquetFile(BytesIO(source.data))
-        size = sum(file.metadata.row_group(k).total_byte_size for k in range(file.metadata.num_row_groups))
-        if file.metadata.num_rows > MAX_PARQUET_ROWS or size > MAX_PARQUET_BYTES:
-            raise UnusableTasks(
-                f"{source.name} has more than {MAX_PARQUET_ROWS:,} rows or {MAX_PARQUET_BYTES:,} bytes: split it"
-            )
-        records = file.read().to_pylist()
         columns = tuple(file.schema_arrow.names)
-    except (pa.ArrowException, OSError, ValueError) as error:
+    return Rows("Parquet", _read_parquet_rows(file, source, columns), columns, "row")
+
+
+def _read_parquet_rows(file: Any, source: Source, columns: tuple[str, ...]) -> Iterator[Row]:
+    chosen = source.chooser.choose(columns)
+    names = [name for name in columns if name not in chosen.list_unused(columns)]
+    number = size = 0
+    with _explain_parquet(source.name):
+        for batch in file.iter_batches(BATCH_ROWS, columns=names):
+            size += batch.nbytes
+            if size > MAX_PARQUET_BYTES or number > MAX_PARQUET_ROWS:
+                raise UnusableTasks(
+                    f"{source.name} has more than {MAX_PARQUET_ROWS:,} rows or {MAX_PARQUET_BYTES:,} bytes: split it"
+                )
+            for record in batch.to_pylist():
+                number += 1
+                yield Row(number, record)
+
+
+@contextmanager
+def _explain_parquet(name: str) -> Iterator[None]:
+    """Raise UnusableTasks for what a broken file makes of its reader."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise UnusableTasks(f"{source.name} is a Parquet file that cannot be read ({reason}); write it anew") from error
-    return Rows("Parquet", (Row(number, row) for number, row in enumerate(records, 1)), columns, "row")
+        raise UnusableTasks(f"{name} is a Parquet file that cannot be read ({reason}); write it anew") from error
 
 
 def read_json(source: Source) -> Rows | None:
@@ -197,7 +218,9 @@ def _find_items(value: Any) -> list[Any]:
 
 
 def _list_columns(objects: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for row in islice(objects, SAMPLE_OBJECTS) for name in row))
+    """The fields of the first objects, without names that are no text."""
+    names = dict.fromkeys(name for row in islice(objects, SAMPLE_OBJECTS) for name in row)
+    return tuple(name for name in names if clean_text(name) == name)
 
 
 def _read_object(number: int, value: object) -> Row:

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from pool_registry.text import shorten
+from pool_registry.text import one_line, shorten
 from trainer.errors import UnusableTasks
 from trainer.tasks.sources.files.cells import write_fields
 from trainer.tasks.sources.files.columns import REMEDY, ColumnChooser, Columns
@@ -121,11 +121,9 @@ def _write_form(rows: Rows, chosen: Columns | None, encoding: str) -> str:
     if chosen is None or not rows.is_table:
         return form
     query = f"{chosen.query} with {chosen.context}" if chosen.context else chosen.query
-    parts = [f"queries from {query}", f"answers from {chosen.answer}"]
-    parts += [f"splits from {chosen.split}"] if chosen.split else []
-    unused = chosen.list_unused(rows.columns)
-    parts += [f"not used: {shorten(', '.join(unused), 200)}"] if unused else []
-    return f"{form}: {'; '.join(parts)}"
+    unused = ", ".join(chosen.list_unused(rows.columns))
+    parts = {"queries from": query, "answers from": chosen.answer, "splits from": chosen.split, "not used:": unused}
+    return f"{form}: {'; '.join(f'{what} {shorten(one_line(name), 200)}' for what, name in parts.items() if name)}"
 
 
 def _describe(lines: list[FileLine], unit: str = "line") -> str:
