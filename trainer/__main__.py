@@ -16,7 +16,15 @@ from trainer.cli import choice, practice
 from trainer.cli.command_line import run_command_line
 from trainer.cli.jobs import add_job_commands, start_job
 from trainer.cli.lessons import lessons_app
-from trainer.cli.options import HomeOption, JsonOption, WithoutOption, open_data_folder
+from trainer.cli.options import (
+    AnswerColumnOption,
+    EncodingOption,
+    HomeOption,
+    JsonOption,
+    QueryColumnOption,
+    WithoutOption,
+    open_data_folder,
+)
 from trainer.cli.table_help import FAMILY_NAMES, POLICY_NAMES, TASK_SOURCES, TableHelp
 from trainer.errors import InvalidRecipe, UnknownTask
 from trainer.recipe import load_recipe
@@ -89,21 +97,19 @@ def show_task(
 
 
 @tasks_app.command("check")
-def check_file(file: Annotated[Path, typer.Argument(help="JSONL, one task per line.")]) -> None:
-    """Read a file of your own tasks and list every problem in it. Exit code 2 when no line is a task."""
+def check_file(
+    file: Annotated[Path, typer.Argument(help="JSONL, JSON, CSV, TSV or Parquet.")],
+    encoding: EncodingOption = "",
+    query_column: QueryColumnOption = "",
+    answer_column: AnswerColumnOption = "",
+) -> None:
+    """Read a file of your own tasks, say how, and list every problem in it. Exit code 2 when it holds no task."""
     from trainer.cli.terminal_tables import print_rich, task_file_text
-    from trainer.tasks.practice.pasted_lines import count_tasks
-    from trainer.tasks.practice.text_files import refuse_other_files
-    from trainer.tasks.sources.jsonl import load_tasks
+    from trainer.tasks.sources.files.reader import ReadOptions, read_task_file
 
-    refuse_other_files(file)
-    read = load_tasks(file)
+    read = read_task_file(file, ReadOptions(encoding, query_column, answer_column))
     print_rich(task_file_text(file.name, read))
-    if not read.tasks:
-        if count := count_tasks(file):
-            typer.echo(
-                f"`tasks add --file` reads {count:,} tasks in it; a recipe's source wants one JSON object a line"
-            )
+    if not any(line.task for line in read.lines):
         raise typer.Exit(2)
 
 

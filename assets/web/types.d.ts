@@ -1638,8 +1638,14 @@ export interface TasksDocument {
   verifiers: Record<string, string>;
 }
 
-/** What pasted or uploaded text holds: `rows` are some of the `total`, `lacking` workers that the pool has not. */
+/** What was pasted or uploaded: `rows` are some of the `total`, `lacking` workers that the pool has not. `form` says how it was read, `unit` what the numbers of problems count; `columns` are those of a table or of objects, of which two hold queries and answers. */
 export interface TasksPreview {
+  form: string;
+  unit: string;
+  left_out: number;
+  columns: string[];
+  query_column: string;
+  answer_column: string;
   counts: Record<string, number>;
   total: number;
   rows: TaskRow[];

@@ -54,6 +54,23 @@ def test_own_tasks_are_made_pasted_written_edited_and_struck_and_stay_so(page: P
     panel.get_by_role("button", name="Add 1 task").click()
     expect(rows.first).to_contain_text("Capital of Kenya?")
 
+    panel.get_by_role("button", name="Paste or upload").click()
+    survey = {"name": "survey.csv", "mimeType": "text/csv", "buffer": "Aufgabe;Ergebnis\nGröße?;9\n".encode("cp1252")}
+    panel.get_by_label("A file of tasks").set_input_files(survey)
+    expect(panel).to_contain_text("survey.csv has the columns Aufgabe, Ergebnis")
+    panel.get_by_label("Queries from").select_option("Aufgabe")
+    panel.get_by_label("Answers from").select_option("Ergebnis")
+    expect(panel).to_contain_text("Read as CSV with semicolons in Windows-1252: queries from Aufgabe")
+    panel.get_by_label("Encoding").fill("latin-99")
+    panel.get_by_label("Encoding").press("Tab")
+    expect(panel).to_contain_text("no encoding 'latin-99'")
+    panel.get_by_label("Encoding").fill("")
+    panel.get_by_label("Encoding").press("Tab")
+    panel.get_by_role("button", name="Add 1 task").click()
+    expect(rows.first).to_contain_text("Größe?")
+    panel.get_by_role("button", name="Strike: Größe?", exact=True).click()
+    expect(panel).to_contain_text("2 struck")
+
     panel.get_by_role("button", name="Write one").click()
     panel.get_by_label("Query", exact=True).fill("What is 6 * 7?")
     panel.get_by_label("Answer", exact=True).fill("42")

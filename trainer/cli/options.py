@@ -23,6 +23,12 @@ WithoutOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
 
+EncodingOption = Annotated[
+    str, typer.Option(help="The encoding of the file, such as cp1252. Default: found out, and said.")
+]
+QueryColumnOption = Annotated[str, typer.Option(help="The column of the queries. Default: known by its name.")]
+AnswerColumnOption = Annotated[str, typer.Option(help="The column of the answers. Default: known by its name.")]
+
 
 @contextmanager
 def open_data_folder(home: str | None) -> Iterator[Store]:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainer.cli.options import HomeOption, JsonOption, open_data_folder
+from trainer.cli.options import (
+    AnswerColumnOption,
+    EncodingOption,
+    HomeOption,
+    JsonOption,
+    QueryColumnOption,
+    open_data_folder,
+)
 
 if TYPE_CHECKING:
     from trainer.tasks.practice.task_book import TaskBook
@@ -96,15 +103,17 @@ def add(
     ] = "",
     right: Annotated[bool, typer.Option("--right", help="The answer of --episode is right.")] = False,
     file: Annotated[
-        Path | None, typer.Option(help="Tasks as JSONL, or a table with the columns query, answer.")
+        Path | None, typer.Option(help="A file with queries and answers: JSONL, JSON, CSV, TSV or Parquet.")
     ] = None,
+    encoding: EncodingOption = "",
+    query_column: QueryColumnOption = "",
+    answer_column: AnswerColumnOption = "",
     home: HomeOption = None,
 ) -> None:
     """Add tasks of your own to a pool's. `tasks make` never overwrites them."""
     from trainer.demonstrations.episode_task import Judgement, keep_run
     from trainer.errors import UnusableTasks
-    from trainer.tasks.practice.pasted_lines import read_tasks, require_tasks
-    from trainer.tasks.practice.text_files import read_text_file
+    from trainer.tasks.sources.files.reader import ReadOptions, read_task_file, require_tasks
 
     if sum(map(bool, (query, episode, file))) != 1:
         raise UnusableTasks("say what to add: --query with --answer, --episode, or --file")
@@ -115,10 +124,10 @@ def add(
             return
         problems: list[str] = []
         if file is not None:
-            text = read_text_file(file)
-            rows = read_tasks(text, str(file), file.stem)
-            lines = require_tasks(rows, text, str(file))
-            problems = [f"line {row.number}: {problem}" for row in rows for problem in row.problems]
+            read = read_task_file(file, ReadOptions(encoding, query_column, answer_column))
+            typer.echo(read.form, err=True)
+            lines = require_tasks(read, str(file))
+            problems = [f"{read.unit} {row.number}: {problem}" for row in read.lines for problem in row.problems]
         else:
             lines = [write_line(query, answer, plan)]
         for problem in problems:
@@ -133,8 +142,8 @@ def write_line(query: str, answer: str, plan: Path | None) -> TaskLine:
 
     from pool_registry.kinds import field_problems
     from trainer.errors import UnusableTasks
-    from trainer.tasks.practice.pasted_lines import read_answer
-    from trainer.tasks.practice.text_files import read_text_file
+    from trainer.tasks.sources.files.cells import read_answer
+    from trainer.tasks.sources.files.encoding import read_text_file
     from trainer.tasks.sources.jsonl import TaskLine
 
     try:

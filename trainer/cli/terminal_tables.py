@@ -21,9 +21,10 @@ from trainer.results.summary import Evaluation
 from trainer.results.tables import TEXT_COLUMNS, ReferenceRows, TableRow, build_tables
 from trainer.tasks import SUITES, find_task
 from trainer.tasks.practice.make_tasks import PracticeTasks
-from trainer.tasks.practice.task_book import BookLine, Merge
+from trainer.tasks.practice.task_book import Merge
 from trainer.tasks.registry import PROVIDERS
-from trainer.tasks.sources.jsonl import TaskFile
+from trainer.tasks.sources.files.reader import ReadTasks
+from trainer.tasks.sources.jsonl import FileLine
 from trainer.tasks.task import Task
 
 PREVIEW = 5
@@ -99,18 +100,20 @@ def task_text(task: Task) -> Group:
     return Group(*lines, table, Text(f"The plan answers {as_text(task.oracle_turn.answer)}"))
 
 
-def task_file_text(name: str, read: TaskFile) -> Group:
-    """Show a file of tasks: how many are usable, every problem, the first five."""
-    splits = _counts_text(dict(Counter(task.ref.split for task in read.tasks)))
-    bad = len({line for line, _ in read.problems})
-    table = _new_table("line", "split", "graded by", "query", "answer")
-    for task in read.tasks[:PREVIEW]:
-        row = (str(task.ref.index + 1), task.ref.split, task.verifier.kind, shorten(one_line(task.query), 60, "…"))
+def task_file_text(name: str, read: ReadTasks) -> Group:
+    """Show a file of tasks: how it was read, how many are usable, every problem, the first five."""
+    lines = [(line, line.task) for line in read.lines if line.task is not None]
+    bad = len(read.lines) - len(lines)
+    splits = _counts_text(dict(Counter(task.ref.split for _, task in lines)))
+    table = _new_table(read.unit, "split", "graded by", "query", "answer")
+    for line, task in lines[:PREVIEW]:
+        row = (str(line.number), task.ref.split, task.verifier.kind, shorten(one_line(task.query), 60, "…"))
         table.add_row(*map(Text, (*row, shorten(one_line(as_text(task.expected)), 60, "…"))))
     return Group(
-        Text(f"{name}: {len(read.tasks):,} tasks ({splits}); {bad:,} lines are no tasks"),
-        *(Text(f"line {line}: {what}") for line, what in read.problems),
-        table if read.tasks else Text('A line looks like this: {"query": "What is 6 * 7?", "answer": 42}'),
+        Text(read.form),
+        Text(f"{name}: {len(lines):,} tasks ({splits}); {bad:,} {read.unit}s are no tasks"),
+        *(Text(f"{read.unit} {line.number}: {what}") for line in read.lines for what in line.problems),
+        table if lines else Text('A line looks like this: {"query": "What is 6 * 7?", "answer": 42}'),
     )
 
 
@@ -137,7 +140,7 @@ def practice_text(tasks: PracticeTasks, merge: Merge, file: Path) -> Group:
     )
 
 
-def own_tasks_text(file: Path, rows: Sequence[BookLine], bad: Sequence[BookLine]) -> Group:
+def own_tasks_text(file: Path, rows: Sequence[FileLine], bad: Sequence[FileLine]) -> Group:
     """Show a pool's own tasks by line, and the lines of the file that are no tasks."""
     table = _new_table("line", "split", "by", "graded by", "workers", "query", "answer")
     for row in rows:

@@ -21,8 +21,8 @@ from pool_registry.pool import Pool
 from trainer.demonstrations.transcripts import find_plan
 from trainer.errors import UnusableTasks
 from trainer.evaluation.grading import grade_answer
-from trainer.tasks.practice.pasted_lines import read_answer
 from trainer.tasks.practice.stored import open_task_book
+from trainer.tasks.sources.files.cells import read_answer
 from trainer.tasks.sources.jsonl import TaskLine, TextRule, make_task
 
 MAX_SHOWN_CHARS = 80  # of an answer in a sentence

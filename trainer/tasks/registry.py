@@ -51,7 +51,7 @@ class TaskProvider:
     """A row of the table: a name under which recipes get tasks.
 
     `open` gets what stands behind the colon, and raises UnusableTasks when there is no such source. `argument` shows
-    it in help texts, in brackets where it may be left out: ":PATH.jsonl". `example` is what the recipe's form
+    it in help texts, in brackets where it may be left out: ":PATH". `example` is what the recipe's form
     suggests. `suite` is the family of a row that is one.
     """
 
@@ -72,9 +72,9 @@ def _provide_suite(suite: Suite[Any]) -> TaskProvider:
 
 
 def _open_file(argument: str) -> TaskSource:
-    from trainer.tasks.sources.jsonl import open_file
+    from trainer.tasks.sources.files.reader import open_task_file
 
-    return open_file(Path(argument).expanduser(), f"file:{argument}")
+    return open_task_file(Path(argument).expanduser(), f"file:{argument}")
 
 
 def _open_hub(argument: str) -> TaskSource:
@@ -138,7 +138,13 @@ PROVIDERS = ExtensionTable(
     "podium.tasks",
     TaskProvider,
     (
-        TaskProvider("file", "Your own tasks, one JSON object a line.", _open_file, ":PATH.jsonl", "file:tasks.jsonl"),
+        TaskProvider(
+            "file",
+            "Your own tasks: JSONL, JSON, CSV, TSV or Parquet.",
+            _open_file,
+            ":PATH",
+            "file:tasks.jsonl",
+        ),
         TaskProvider(NAME, "A few tasks of the starter pool with reference plans, to try things with.", open_examples),
         TaskProvider(
             "practice",

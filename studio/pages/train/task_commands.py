@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 
 from pydantic import ValidationError
 
@@ -13,31 +14,32 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import field_problems
 from pool_registry.pool import Pool
+from pool_registry.text import one_line, shorten
 from studio.access.recipe_rights import check_task_source
 from studio.frame.commands import Fields, PageCommands, PageReply, command, table, text, words
 from studio.pages.train.task_documents import (
     PlanOutcome,
-    TasksPreview,
     VerifierDocument,
-    VerifierExample,
     build_book_document,
-    build_row,
+    build_preview,
     build_source_document,
-    list_problems,
 )
 from studio.runtime import Runtime
 from trainer.evaluation.grading import grade_answer
 from trainer.tasks.practice.make_tasks import PracticeOptions
-from trainer.tasks.practice.pasted_lines import MAX_CHARS, read_answer, read_tasks, require_tasks
 from trainer.tasks.practice.stored import SOURCE, make_and_save, open_task_book
-from trainer.tasks.practice.task_book import ChangedTask, count_splits
+from trainer.tasks.practice.task_book import ChangedTask
+from trainer.tasks.sources.files.cells import read_answer
+from trainer.tasks.sources.files.columns import UnclearColumns
+from trainer.tasks.sources.files.reader import ReadOptions, ReadTasks, read_tasks, require_tasks
 from trainer.tasks.sources.jsonl import TaskLine, make_task
 from trainer.tasks.task import Task
 from trainer.tasks.verifier_examples import KINDS, list_example_answers
 
 MAX_TASKS = 2000
 MAX_TRIES = 16
-PREVIEW = 20
+MAX_BYTES = 20_000_000
+MAX_NAME_CHARS = 80
 LISTS = ("set", "one_of", "states_all")  # verifiers whose answer is a list
 
 
@@ -71,33 +73,19 @@ class TaskCommands(PageCommands):
 
     @command("editor", "read_tasks")
     def _read(self, fields: Fields) -> PageReply:
-        """What pasted or uploaded text holds; nothing is kept."""
-        pool, lines = self._pool(fields), read_tasks(_long_text(fields), "this", "own")
-        tasks = [row for row in lines if row.task is not None]
-        preview = TasksPreview(
-            counts=count_splits(tasks),
-            total=len(tasks),
-            rows=[build_row(row) for row in tasks[:PREVIEW]],
-            problems=list_problems(lines),
-            examples=[
-                VerifierExample(
-                    verifier=kind,
-                    about=KINDS.get(kind, ""),
-                    query=task.query,
-                    answers=list_example_answers(task.verifier),
-                )
-                for kind, task in _first_of_each_kind([row.task for row in tasks if row.task])
-            ],
-            lacking=sorted({name for row in tasks if row.task for name in row.task.list_missing_workers(pool)}),
-        )
-        return PageReply(fields={"preview": preview.to_json()})
+        """What was pasted or uploaded; nothing is kept. Where columns must be chosen, the reply lists them."""
+        pool = self._pool(fields)
+        try:
+            read = read_posted(fields)
+        except UnclearColumns as error:
+            return PageReply(problems=(("text", str(error)),), fields={"columns": list(error.columns)})
+        return PageReply(fields={"preview": build_preview(read, pool).to_json()})
 
     @command("editor", "add_tasks")
     def _add(self, fields: Fields) -> PageReply:
-        """Keep every line that is a task."""
+        """Keep all that are tasks of what was pasted or uploaded."""
         pool = self._pool(fields)
-        written = _long_text(fields)
-        lines = require_tasks(read_tasks(written, "this", "own"), written, "this")
+        lines = require_tasks(read_posted(fields), name_posted(fields))
         open_task_book(pool.name).add(lines)
         return self._reply(fields, f"Added {len(lines):,} {'task' if len(lines) == 1 else 'tasks'}")
 
@@ -220,15 +208,23 @@ def _parse_plan(written: str) -> JsonValue:
     return plan
 
 
-def _long_text(fields: Fields) -> str:
-    given = text(fields, "text")
-    if len(given) > MAX_CHARS:
-        raise InvalidPool([("text", f"this has more than {MAX_CHARS:,} characters; put it into a file and name that")])
-    return given
+def read_posted(fields: Fields) -> ReadTasks:
+    """The tasks of an uploaded file, whose bytes come as base64, or of pasted text. Raises InvalidPool, UnusableTasks,
+    and UnclearColumns."""
+    try:
+        data = b64decode(words(fields, "data"), validate=True) or text(fields, "text").encode()
+    except ValueError as error:
+        raise InvalidPool([("text", "the file did not arrive whole: choose it again")]) from error
+    if len(data) > MAX_BYTES:
+        raise InvalidPool([("text", f"this has more than {MAX_BYTES:,} bytes; put it into a file and name that")])
+    options = ReadOptions(*(words(fields, name) for name in ("encoding", "query_column", "answer_column")))
+    return read_tasks(data, name_posted(fields), "own", options, "choose one below")
 
 
-def _first_of_each_kind(tasks: list[Task]) -> list[tuple[str, Task]]:
-    return list({task.verifier.kind: (task.verifier.kind, task) for task in reversed(tasks)}.values())
+def name_posted(fields: Fields) -> str:
+    """What sentences call an uploaded file, or pasted text."""
+    name = shorten(one_line(words(fields, "name")), MAX_NAME_CHARS)
+    return f"the file {name}" if name else "this"
 
 
 async def _grade(task: Task, answer: str, pool: Pool) -> tuple[bool, str]:

@@ -16,15 +16,18 @@ from pool_registry.text import one_line, shorten
 from studio.frame.document import PageDocument
 from trainer.tasks.practice.calls import explain_exclusion
 from trainer.tasks.practice.stored import SOURCE, find_practice_file, open_task_book
-from trainer.tasks.practice.task_book import BookLine, count_splits, read_lines
+from trainer.tasks.practice.task_book import count_splits
 from trainer.tasks.registry import open_source
+from trainer.tasks.sources.files.reader import ReadTasks, read_task_file
+from trainer.tasks.sources.jsonl import FileLine
 from trainer.tasks.task import Task
-from trainer.tasks.verifier_examples import KINDS
+from trainer.tasks.verifier_examples import KINDS, list_example_answers
 
 ANSWER_CHARS = 80
 SHOWN = 50
 SAMPLED = 4  # tasks of each split of a source that makes them as they are needed
 PROBLEMS = 100
+PREVIEW = 20
 
 
 class TaskRow(PageDocument):
@@ -99,8 +102,17 @@ class VerifierExample(PageDocument):
 
 
 class TasksPreview(PageDocument):
-    """What pasted or uploaded text holds: `rows` are some of the `total`, `lacking` workers that the pool has not."""
+    """What was pasted or uploaded: `rows` are some of the `total`, `lacking` workers that the pool has not.
 
+    `form` says how it was read, `unit` what the numbers of problems count; `columns` are those of a table or of
+    objects, of which two hold queries and answers."""
+
+    form: str
+    unit: str
+    left_out: int
+    columns: list[str]
+    query_column: str
+    answer_column: str
     counts: dict[str, int]
     total: int
     rows: list[TaskRow]
@@ -144,7 +156,7 @@ def build_book_document(pool: Pool, split: str = "", words: str = "", first: int
     )
 
 
-def fits_filter(row: BookLine, split: str, words: str) -> bool:
+def fits_filter(row: FileLine, split: str, words: str) -> bool:
     """Whether a task is in a split ("" for any) and holds the words."""
     if row.task is None or split not in ("", row.task.ref.split):
         return False
@@ -156,11 +168,9 @@ def build_source_document(source: str, levels: tuple[int, ...]) -> TasksDocument
 
     Raises UnknownTask or UnusableTasks.
     """
-    lines: list[BookLine] = []
+    lines: list[FileLine] = []
     if source.startswith("file:"):
-        path = Path(source.removeprefix("file:")).expanduser()
-        opened = open_source(source)  # says what is wrong with a file that cannot be read
-        lines = read_lines(path.read_text(encoding="utf-8", errors="replace"), path.stem)
+        lines = read_task_file(Path(source.removeprefix("file:")).expanduser()).lines
         tasks = [row.task for row in lines if row.task is not None]
         counts = count_splits(lines)
     else:
@@ -186,7 +196,35 @@ def build_source_document(source: str, levels: tuple[int, ...]) -> TasksDocument
     )
 
 
-def build_row(row: BookLine) -> TaskRow:
+def build_preview(read: ReadTasks, pool: Pool) -> TasksPreview:
+    """What was read, with an example of each way in which its tasks are graded."""
+    lines = [(line, line.task) for line in read.lines if line.task is not None]
+    first_of_each_kind = {task.verifier.kind: task for _, task in reversed(lines)}
+    return TasksPreview(
+        form=read.form,
+        unit=read.unit,
+        left_out=len(read.lines) - len(lines),
+        columns=list(read.columns),
+        query_column=read.chosen.query if read.chosen else "",
+        answer_column=read.chosen.answer if read.chosen else "",
+        counts=count_splits(read.lines),
+        total=len(lines),
+        rows=[build_row(line) for line, _ in lines[:PREVIEW]],
+        problems=list_problems(read.lines),
+        examples=[
+            VerifierExample(
+                verifier=kind,
+                about=KINDS.get(kind, ""),
+                query=task.query,
+                answers=list_example_answers(task.verifier),
+            )
+            for kind, task in first_of_each_kind.items()
+        ],
+        lacking=sorted({name for _, task in lines for name in task.list_missing_workers(pool)}),
+    )
+
+
+def build_row(row: FileLine) -> TaskRow:
     """A line that is a task."""
     assert row.task is not None and row.line is not None, "the caller leaves out lines that are no tasks"
     fields = row.line.model_dump(mode="json", exclude_none=True, exclude={"made"})
@@ -213,7 +251,7 @@ def write_answer(task: Task) -> str:
     return ", ".join(map(as_text, expected)) if isinstance(expected, list | tuple) else as_text(expected)
 
 
-def list_problems(lines: Sequence[BookLine]) -> list[LineProblem]:
+def list_problems(lines: Sequence[FileLine]) -> list[LineProblem]:
     """The problems of lines that are no tasks."""
     return [LineProblem(line=row.number, sentence=text) for row in lines for text in row.problems][:PROBLEMS]
 

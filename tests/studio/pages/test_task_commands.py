@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+from base64 import b64encode
 
 import pytest
+from typer.testing import CliRunner
 
 from studio.pages.train.commands import TrainCommands
 from tests.trainer.support.shop import build_shop
+from tests.trainer.support.task_files import TEXT_FILES, write_parquet
+from trainer.__main__ import app
 from trainer.tasks.practice.stored import find_practice_file
 
 PLAN = {
@@ -65,11 +69,45 @@ def test_pasted_lines_are_shown_with_problems_before_they_are_added(send):
     assert not twice["ok"] and "already" in twice["problems"][0][1]
 
 
+@pytest.mark.parametrize("name", [*TEXT_FILES, "parquet"])
+def test_an_uploaded_file_is_read_as_the_commands_read_it(send, tmp_path, name):
+    file = write_parquet() if name == "parquet" else TEXT_FILES[name]
+    path = tmp_path / name
+    path.write_bytes(file.content)
+    checked = CliRunner().invoke(app, ["tasks", "check", str(path)])
+    upload = {"name": name, "data": b64encode(file.content).decode()}
+    preview = send("read_tasks", **upload)["preview"]
+    assert (
+        file.form in preview["form"] and preview["total"] == 2 and preview["form"] in " ".join(checked.output.split())
+    )
+    assert f"{name}: 2 tasks" in checked.output
+    assert send("add_tasks", **upload)["tasks"]["own"] == 2
+
+
+def test_columns_are_chosen_where_a_file_does_not_say(send):
+    upload = {"name": "mine.csv", "data": b64encode(b"Aufgabe;Ergebnis\n6 mal 7?;42\n7 mal 7?\n2 mal 7?;14\n").decode()}
+    refused = send("read_tasks", **upload)
+    assert refused["columns"] == ["Aufgabe", "Ergebnis"] and "choose one below" in refused["problems"][0][1]
+    chosen = {"query_column": "Aufgabe", "answer_column": "Ergebnis"}
+    preview = send("read_tasks", **upload, **chosen)["preview"]
+    assert (preview["total"], preview["left_out"], preview["query_column"]) == (2, 1, "Aufgabe")
+    assert send("add_tasks", **upload, **chosen)["message"] == "Added 2 tasks"
+
+
+def test_an_upload_that_is_torn_or_in_another_encoding_says_what_to_do(send):
+    assert "choose it again" in send("read_tasks", name="a.csv", data="%")["problems"][0][1]
+    upload = {"name": "a.csv", "data": b64encode("question,answer\nGröße?,1\n".encode("cp850")).decode()}
+    preview = send("read_tasks", **upload, encoding="cp850")["preview"]
+    assert preview["rows"][0]["query"] == "Größe?"
+    assert "there is no encoding" in send("read_tasks", **upload, encoding="latin-99")["problems"][0][1]
+
+
 @pytest.mark.parametrize("action", ["read_tasks", "add_tasks"])
 def test_a_file_that_is_no_text_is_refused_as_a_whole(send, action):
     for content in (random.Random(7).randbytes(200_000), b"PK\x03\x04" + bytes(30)):
-        reply = send(action, text=content.decode("utf-8", "replace"))
-        assert not reply["ok"] and "holds no tasks: it seems to be" in reply["problems"][0][1]
+        for given in ({"text": content.decode("utf-8", "replace")}, {"data": b64encode(content).decode()}):
+            reply = send(action, **given)
+            assert not reply["ok"] and "holds no tasks: it seems to be" in reply["problems"][0][1]
     assert send("tasks", source="practice:shop")["tasks"]["own"] == 0
 
 

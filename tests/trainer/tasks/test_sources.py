@@ -11,7 +11,6 @@ import pytest
 from orchestrator.engine.events import TaskRef
 from trainer.errors import UnknownTask, UnusableTasks
 from trainer.tasks.registry import PROVIDERS, TaskProvider, _make_provider, open_source
-from trainer.tasks.sources.hub import guess_verifier
 from trainer.tasks.sources.source import HasLevels, TaskList, choose_own_levels, guard_source
 from trainer.tasks.suite import SPLITS
 from trainer.tasks.task import Task
@@ -113,24 +112,6 @@ def test_a_data_set_that_is_not_there_says_what_to_check(address):
     pytest.importorskip("datasets")
     with pytest.raises(UnusableTasks, match="hub:"):
         open_source(f"hub:{address}")
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        ("Half is 24.\n#### 1,072", 1072),
-        ("so $x = \\boxed{7}$", 7),
-        ("Paris", "Paris"),
-        (3, 3),
-        (["USA", "United States"], ("USA", "United States")),
-        ("", None),
-        (None, None),
-        ({"a": 1}, None),
-    ],
-)
-def test_the_answer_of_a_row_is_what_stands_at_its_end(answer, expected):
-    verifier = guess_verifier(answer)
-    assert (verifier and verifier.expected) == expected
 
 
 @pytest.mark.parametrize(("family", "reason"), [("coin_flip", "constant"), ("n_queens", "Python"), ("nope", "gcd")])

@@ -17,9 +17,9 @@ from pydantic import BaseModel, ValidationError
 
 from pool_registry.atomic_write import lock_file, write_atomically
 from trainer.errors import UnusableTasks
-from trainer.tasks.sources.jsonl import TaskLine, compute_digest, compute_mark, is_made, read_task_line
+from trainer.tasks.sources.jsonl import FileLine, TaskLine, compute_digest, compute_mark, parse_line, read_lines
 from trainer.tasks.suite import SPLITS
-from trainer.tasks.task import Task, normalize_query
+from trainer.tasks.task import normalize_query
 
 
 class BookRecord(BaseModel):
@@ -27,32 +27,6 @@ class BookRecord(BaseModel):
 
     made: list[str] = []
     struck: list[str] = []
-
-
-@dataclass(frozen=True, slots=True)
-class BookLine:
-    """One line of the file: its task, or the problems that keep it from being one."""
-
-    number: int
-    raw: str
-    line: TaskLine | None
-    task: Task | None
-    problems: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        """What makes two lines the same task."""
-        return normalize_query(self.task.query) if self.task else ""
-
-    @property
-    def digest(self) -> str:
-        """The digest of the whole line: an edit names with it what the person saw."""
-        return compute_digest(self.raw)
-
-    @property
-    def is_made(self) -> bool:
-        """Whether `tasks make` wrote the line and nobody has changed it since."""
-        return self.line is not None and is_made(self.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +42,7 @@ class Merge:
 class ChangedTask(UnusableTasks):
     """Another edit of the same task was saved first. `based_on` is the digest of that: with it, yours replaces it."""
 
-    def __init__(self, theirs: BookLine, yours: BookLine) -> None:
+    def __init__(self, theirs: FileLine, yours: FileLine) -> None:
         self.based_on = theirs.digest
         super().__init__(
             "not saved, because somebody else has changed this task meanwhile. "
@@ -89,17 +63,17 @@ class TaskBook:
         """What the book is kept in: the tasks, and what is remembered about them."""
         return self.file, self._record_file
 
-    def read(self) -> list[BookLine]:
+    def read(self) -> list[FileLine]:
         """The lines of the file, those that are no tasks among them."""
         if not self.file.is_file():
             return []
         return read_lines(self.file.read_text(encoding="utf-8", errors="replace"), self.file.stem)
 
-    def list_struck(self) -> list[BookLine]:
+    def list_struck(self) -> list[FileLine]:
         """The lines that were struck, the last one first."""
         return read_lines("\n".join(reversed(self._read_record().struck)), self.file.stem)
 
-    def find(self, query: str) -> BookLine:
+    def find(self, query: str) -> FileLine:
         """The line of a query. Raises UnusableTasks."""
         return _find(self.read(), query)
 
@@ -121,7 +95,7 @@ class TaskBook:
     def add(self, new: Sequence[TaskLine]) -> None:
         """Add tasks of a person's own. Raises UnusableTasks when a query is there already."""
         with self._change() as (lines, _):
-            rows = [_to_book_line(line.model_copy(update={"made": None}), self.file.stem) for line in new]
+            rows = [_to_file_line(line.model_copy(update={"made": None}), self.file.stem) for line in new]
             _refuse_repeated(lines, rows)
             lines.extend(rows)
 
@@ -130,7 +104,7 @@ class TaskBook:
         ChangedTask when it is not the one of the digest `based_on` any more."""
         with self._change() as (lines, record):
             old = _find(lines, query)
-            row = _to_book_line(line.model_copy(update={"made": None}), self.file.stem)
+            row = _to_file_line(line.model_copy(update={"made": None}), self.file.stem)
             if based_on not in ("", old.digest) and row.raw != old.raw:
                 raise ChangedTask(old, row)
             _refuse_repeated([other for other in lines if other is not old], [row])
@@ -149,7 +123,7 @@ class TaskBook:
             blocked = deleted | struck | edited | {compute_digest(row.key) for row in own if row.task}
             marked = [line.model_copy(update={"made": compute_mark(line)}) for line in new]
             kept = [line for line in marked if compute_digest(normalize_query(line.query)) not in blocked]
-            lines[:] = [*own, *(_to_book_line(line, self.file.stem) for line in kept)]
+            lines[:] = [*own, *(_to_file_line(line, self.file.stem) for line in kept)]
             record.made = sorted(deleted | {compute_digest(normalize_query(line.query)) for line in kept})
             return Merge(len(kept), len(own), len(marked) - len(kept))
 
@@ -169,7 +143,7 @@ class TaskBook:
             raise UnusableTasks(f"{self._record_file} is damaged ({error.title}); remove it to go on") from error
 
     @contextmanager
-    def _change(self) -> Iterator[tuple[list[BookLine], BookRecord]]:
+    def _change(self) -> Iterator[tuple[list[FileLine], BookRecord]]:
         """The lines and the record to be changed; both are written when the body succeeds, one process at a time."""
         with lock_file(self._lock_file):
             lines, record = self.read(), self._read_record()
@@ -187,38 +161,17 @@ class TaskBook:
         write_atomically(self._record_file, record.model_dump_json())
 
 
-def count_splits(rows: Iterable[BookLine]) -> dict[str, int]:
+def count_splits(rows: Iterable[FileLine]) -> dict[str, int]:
     """The number of tasks in each split."""
     counts = Counter(row.task.ref.split for row in rows if row.task is not None)
     return {split: counts[split] for split in SPLITS}
 
 
-def read_lines(text: str, family: str) -> list[BookLine]:
-    """The lines of a task file's text; blank ones are left out. Of equal queries the first is a task."""
-    rows: list[BookLine] = []
-    seen: dict[str, int] = {}
-    for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
-        if not raw.strip():
-            continue
-        row = _read_line(raw.rstrip("\r"), family, number)
-        first = seen.setdefault(row.key, number) if row.task else number
-        if first != number:
-            problem = f"the query is the same as on line {first}; remove one of them"
-            row = BookLine(number, row.raw, row.line, None, (problem,))
-        rows.append(row)
-    return rows
+def _to_file_line(line: TaskLine, family: str) -> FileLine:
+    return parse_line(line.model_dump_json(exclude_none=True), family, 0)
 
 
-def _read_line(raw: str, family: str, number: int) -> BookLine:
-    line, task, problems = read_task_line(raw.encode(), family, number - 1)
-    return BookLine(number, raw, line, task, tuple(problems))
-
-
-def _to_book_line(line: TaskLine, family: str) -> BookLine:
-    return _read_line(line.model_dump_json(exclude_none=True), family, 0)
-
-
-def _find(rows: Sequence[BookLine], query: str) -> BookLine:
+def _find(rows: Sequence[FileLine], query: str) -> FileLine:
     key = normalize_query(query)
     row = next((row for row in rows if row.task is not None and row.key == key), None)
     if row is None:
@@ -226,7 +179,7 @@ def _find(rows: Sequence[BookLine], query: str) -> BookLine:
     return row
 
 
-def _refuse_repeated(lines: Sequence[BookLine], new: Sequence[BookLine]) -> None:
+def _refuse_repeated(lines: Sequence[FileLine], new: Sequence[FileLine]) -> None:
     """Raise UnusableTasks when a new line is no task, or its query is there already."""
     there = {row.key for row in lines if row.task}
     for row in new:

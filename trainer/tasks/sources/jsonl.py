@@ -107,6 +107,32 @@ class TaskLine(_LineModel):
 
 
 @dataclass(frozen=True, slots=True)
+class FileLine:
+    """One line of a file: its task, or the problems that keep it from being one."""
+
+    number: int
+    raw: str
+    line: TaskLine | None
+    task: Task | None
+    problems: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What makes two lines the same task."""
+        return normalize_query(self.task.query) if self.task else ""
+
+    @property
+    def digest(self) -> str:
+        """The digest of the whole line: an edit names with it what the person saw."""
+        return compute_digest(self.raw)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether `tasks make` wrote the line and nobody has changed it since."""
+        return self.line is not None and is_made(self.line)
+
+
+@dataclass(frozen=True, slots=True)
 class TaskFile:
     """`problems` are (line number, plain sentence); the lines they are at gave no task."""
 
@@ -116,25 +142,48 @@ class TaskFile:
 
 def load_tasks(path: Path) -> TaskFile:
     """The tasks of a file. Raises UnusableTasks when it cannot be read at all."""
+    return collect_tasks(_parse_lines(_read_lines(path), path.stem))
+
+
+def collect_tasks(lines: Iterable[FileLine]) -> TaskFile:
+    """The tasks and the problems of lines."""
     tasks: list[Task] = []
     problems: list[tuple[int, str]] = []
-    seen: dict[str, int] = {}
-    for number, raw in _read_lines(path):
-        if not raw.strip():
-            continue
-        _, task, wrong = read_task_line(raw, path.stem, number - 1)
-        problems += [(number, what) for what in wrong]
-        if task is None:
-            continue
-        first = seen.setdefault(normalize_query(task.query), number)
-        if first == number:
-            tasks.append(task)
-        else:
-            problems.append((number, f"the query is the same as on line {first}; remove one of them"))
+    for line in lines:
+        tasks += [line.task] if line.task else []
+        problems += [(line.number, problem) for problem in line.problems]
     return TaskFile(tuple(tasks), tuple(problems))
 
 
-def _read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def read_lines(text: str, family: str) -> list[FileLine]:
+    """The lines of a task file's text."""
+    lines = enumerate(text.removeprefix("\ufeff").split("\n"), start=1)
+    return list(_parse_lines(((number, raw.removesuffix("\r")) for number, raw in lines), family))
+
+
+def _parse_lines(lines: Iterable[tuple[int, str]], family: str) -> Iterator[FileLine]:
+    """Numbered lines as tasks, without the blank ones."""
+    return refuse_repeated(parse_line(raw, family, number) for number, raw in lines if raw.strip())
+
+
+def refuse_repeated(lines: Iterable[FileLine], unit: str = "line") -> Iterator[FileLine]:
+    """The same lines, but of equal queries only the first is a task. `unit` is what their numbers count."""
+    seen: dict[str, int] = {}
+    for line in lines:
+        first = seen.setdefault(line.key, line.number) if line.task else line.number
+        if first != line.number:
+            problem = f"the query is the same as on {unit} {first}; remove one of them"
+            line = FileLine(line.number, line.raw, line.line, None, (problem,))
+        yield line
+
+
+def parse_line(raw: str, family: str, number: int) -> FileLine:
+    """One line as a task, or with its problems."""
+    line, task, problems = _read_task_line(raw.encode("utf-8", "surrogatepass"), family, number - 1)
+    return FileLine(number, raw, line, task, tuple(problems))
+
+
+def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines, from 1 on. A line that is too long is cut just behind what is allowed."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
@@ -146,12 +195,13 @@ def _read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 rest = raw
                 while len(rest) > MAX_LINE_BYTES and not rest.endswith(b"\n"):
                     rest = file.readline(MAX_LINE_BYTES + 1)
-                yield number, raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+                text = raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
+                yield number, text.removeprefix("\ufeff") if number == 1 else text
     except OSError as error:
         raise UnusableTasks(f"{path} cannot be read: {error.strerror}; give the path of a JSONL file") from error
 
 
-def read_task_line(raw: bytes, family: str, index: int) -> tuple[TaskLine | None, Task | None, list[str]]:
+def _read_task_line(raw: bytes, family: str, index: int) -> tuple[TaskLine | None, Task | None, list[str]]:
     """A line and its task, or None and what keeps it from being one. A line whose fields are right but whose task is
     not (a number that is none) is given without a task."""
     line = None
@@ -221,15 +271,22 @@ def _read_row(row: object) -> TaskLine:
 
 
 def open_file(path: Path, name: str) -> TaskList:
-    """The tasks of a file as a source; lines with problems are left out. Raises UnusableTasks when no task is left."""
-    file = load_tasks(path)
-    line, problem = file.problems[0] if file.problems else (1, "the file is empty")
+    """The tasks of a task file as a source; lines with problems are left out. Raises UnusableTasks when no task is
+    left."""
+    return make_source(load_tasks(path), path, name)
+
+
+def make_source(file: TaskFile, path: Path, name: str, unit: str = "line") -> TaskList:
+    """What was read from a file as a source. Raises UnusableTasks when there is no task in it."""
+    number, problem = file.problems[0] if file.problems else (1, "the file is empty")
     if not file.tasks:
-        raise UnusableTasks(f"{path} holds no task (line {line}: {problem}); see python -m trainer tasks check {path}")
+        raise UnusableTasks(
+            f"{path} holds no task ({unit} {number}: {problem}); see python -m trainer tasks check {path}"
+        )
     if file.problems:
         log.warning(
-            "%s: %d problems (line %d: %s); those lines are left out, %d tasks remain",
-            path, len(file.problems), line, problem, len(file.tasks),
+            "%s: %d problems (%s %d: %s); what has one is left out, %d tasks remain",
+            path, len(file.problems), unit, number, problem, len(file.tasks),
         )  # fmt: skip
     return TaskList(name, file.tasks)
 

@@ -11,8 +11,7 @@ import pytest
 from pool_registry.atomic_write import write_atomically
 from trainer.errors import UnusableTasks
 from trainer.tasks.practice import task_book
-from trainer.tasks.practice.pasted_lines import read_answer, read_pasted
-from trainer.tasks.practice.task_book import ChangedTask, TaskBook, count_splits
+from trainer.tasks.practice.task_book import ChangedTask, TaskBook
 from trainer.tasks.registry import open_source
 from trainer.tasks.sources.jsonl import TaskLine
 
@@ -129,40 +128,6 @@ def test_a_making_that_is_cut_off_between_two_writes_loses_no_task(book, monkeyp
 
 def test_the_marks_do_not_disturb_a_source(book):
     assert len(open_source(f"file:{book.file}").tasks("train", 10)) == 4
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"query": "a", "answer": 4}\n{"query": "b", "answer": "Rome"}',
-        "a\t4\nb\tRome",
-        "query,answer\na,4\nb,Rome\n",
-        'Query;Answer\r\n"a";4\r\nb;Rome\r\n',
-    ],
-)
-def test_lines_and_tables_are_read_alike(text):
-    rows = read_pasted(text, "own")
-    assert [(row.task.query, row.task.expected) for row in rows] == [("a", 4.0), ("b", "Rome")]
-    assert sum(count_splits(rows).values()) == 2
-
-
-def test_problems_of_pasted_text_are_told_by_line():
-    rows = read_pasted("a\t4\n\nno tab here\nc\t\na\t5", "own")
-    problems = {row.number: row.problems[0] for row in rows if row.problems}
-    assert set(problems) == {3, 4, 5} and "same as on line 1" in problems[5]
-    assert "a tab between them" in problems[3] and "empty" in problems[4]
-
-
-def test_a_cell_of_several_lines_keeps_the_numbers_of_those_below():
-    rows = read_pasted('query,answer\n"a\nlong one",4\nb,\n', "own")
-    assert [row.number for row in rows if row.problems] == [4]
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"), [("4", 4), ("4.50", 4.5), ("1,234", 1234), (" Rome ", "Rome"), ("007x", "007x")]
-)
-def test_typed_answers_are_numbers_where_they_are(text, answer):
-    assert read_answer(text) == answer and type(read_answer(text)) is type(answer)
 
 
 def test_an_edit_of_a_task_that_another_has_changed_since_is_refused_with_both(book):

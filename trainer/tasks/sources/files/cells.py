@@ -1,0 +1,110 @@
+"""Writes the row of a table or data set as the fields of a task: its query, its answer and how that is graded."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pool_registry.actions import JsonValue, as_text, clean_text
+from trainer.tasks.sources.files.columns import Columns, normalize_name
+from trainer.tasks.suite import SPLITS
+from trainer.tasks.verifier import parse_whole_number
+
+SPLIT_VALUES = {name: name for name in SPLITS} | {
+    "training": "train",
+    "valid": "validation",
+    "val": "validation",
+    "dev": "validation",
+    "testing": "test",
+    "eval": "test",
+}
+ROLES = {"human": "user", "gpt": "assistant"}  # ShareGPT's words
+_BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
+
+
+def write_fields(row: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
+    """The fields of a task's line. What a row lacks is left out, and what cannot be read stays as it is."""
+    fields: dict[str, Any] = {"query": read_query(row.get(columns.query))}
+    if context := read_query(row.get(columns.context)):
+        fields["query"] = f"{fields['query']}\n\n{context}"
+    answer, verifier = read_expected(row.get(columns.answer))
+    fields |= {"answer": answer, "verifier": verifier, "split": read_split(row.get(columns.split), columns.split)}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def read_query(cell: object) -> object:
+    """The query in a cell: its text, or the last thing that a user said in a chat."""
+    said = _find_last(cell, "user")
+    if isinstance(said, bool | int | float):
+        return as_text(said)
+    return clean_text(said).strip() if isinstance(said, str) else said
+
+
+def read_expected(cell: object) -> tuple[JsonValue, str | None]:
+    """The answer in a cell, None without one, and the verifier where its own form does not say how it is graded.
+
+    Of a text, what follows `####` or is boxed, as a number where it is one; of a list, any item is right."""
+    said = _find_last(_unwrap(cell), "assistant")
+    if said is None or said == "" or (isinstance(said, float) and not math.isfinite(said)):
+        return None, None
+    if isinstance(said, list) and all(isinstance(item, str | int | float) for item in said):
+        items = dict.fromkeys(item for item in said if not isinstance(item, str) or item.strip())
+        return (list(items), "one_of") if items else (None, None)
+    if not isinstance(said, str):
+        answer: Any = said
+        return answer, None
+    text = clean_text(said)
+    boxed = _BOXED.findall(text)
+    end = read_answer(text.rpartition("####")[2] if "####" in text else boxed[-1] if boxed else text)
+    return None if end == "" else end, None
+
+
+def read_answer(text: str) -> JsonValue:
+    """What a person typed as an answer: a number where it is one, else the text."""
+    stripped = text.strip()
+    number = parse_whole_number(stripped)
+    if number is None:
+        return stripped
+    return int(number) if number.is_integer() and "." not in stripped and abs(number) < 1e15 else number
+
+
+def read_split(cell: object, column: str) -> object:
+    """The split that a cell names. In another column than `split`, other words than those of splits say nothing."""
+    if cell is None or not str(cell).strip():
+        return None
+    split = SPLIT_VALUES.get(str(cell).strip().casefold())
+    return split or (cell if normalize_name(column) == "split" else None)
+
+
+def _unwrap(cell: object) -> object:
+    """The texts of SQuAD's {"text": [...]}, or of TriviaQA's {"value": ..., "aliases": [...]}."""
+    if not isinstance(cell, Mapping):
+        return cell
+    if "text" in cell:
+        return cell["text"]
+    aliases = cell.get("aliases")
+    return [cell["value"], *aliases] if "value" in cell and isinstance(aliases, list) else cell.get("value", cell)
+
+
+def _find_last(cell: object, role: str) -> object:
+    """The last thing that a role said in a chat; of a chat in a list, as of one. Any other cell as it is."""
+    if isinstance(cell, list) and len(cell) == 1 and isinstance(cell[0], list):
+        cell = cell[0]
+    if not isinstance(cell, list) or not cell or not all(isinstance(item, Mapping) for item in cell):
+        return cell
+    spoken = (item for item in reversed(cell) if _read_role(item) == role)
+    return next((_join_parts(item.get("content", item.get("value"))) for item in spoken), None)
+
+
+def _read_role(message: Mapping[str, Any]) -> str:
+    role = str(message.get("role", message.get("from", "")))
+    return ROLES.get(role, role)
+
+
+def _join_parts(content: object) -> object:
+    """The text of a message, which may be in parts."""
+    if not isinstance(content, list):
+        return content
+    return "\n".join(str(part["text"]) for part in content if isinstance(part, Mapping) and "text" in part)
