@@ -1929,6 +1929,8 @@ export interface WorkerCard {
   context_tokens: number | null;
   /** Of a language model: the agent that shortens outputs which are too long for its prompt. Empty: their beginning is taken. The whole output stays in the trace. */
   summarizer: string;
+  /** Of a language model: it only grades answers. It never plans, answers, takes over or shortens outputs, and no plan may call it. */
+  judge_only: boolean;
   role: "agent" | "tool" | "recursion";
   icon: string;
   label: string;
@@ -2026,6 +2028,8 @@ export interface WorkerSpec {
   context_tokens: number | null;
   /** Of a language model: the agent that shortens outputs which are too long for its prompt. Empty: their beginning is taken. The whole output stays in the trace. */
   summarizer: string;
+  /** Of a language model: it only grades answers. It never plans, answers, takes over or shortens outputs, and no plan may call it. */
+  judge_only: boolean;
 }
 
 /** What a test of a worker said: of the sample call that `asked` it something, or of its probe. */

@@ -89,9 +89,10 @@ def show_pool(
         return
     typer.echo(f"{pool}: version {stored.version}, {len(stored.pool.workers)} workers")
     for spec in stored.pool.workers:
-        state = "" if spec.enabled else ", off"
+        marks = [mark for mark, holds in (("judge", spec.judge_only), ("off", not spec.enabled)) if holds]
+        facts = ", ".join([kind_of(spec).role, spec.kind, *marks])
         summary = " ".join(spec.description.split("\n\n")[0].split())  # without what a docstring tells further down
-        typer.echo(f"  {spec.name} ({kind_of(spec).role}, {spec.kind}{state}): {summary}")
+        typer.echo(f"  {spec.name} ({facts}): {summary}")
 
 
 @commands.command("new")
@@ -244,7 +245,7 @@ def switch_worker(
 def check_pool(pool: Name, as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Probe every enabled worker. Exit code 1 when one is not well."""
     with open_prepared_store(home) as store:
-        names = [spec.name for spec in store.pools.latest(pool).pool.enabled]
+        names = [spec.name for spec in store.pools.latest(pool).pool.switched_on]
     with open_commands(home, pool) as send:
         health = {name: send("check_worker", name=name)["health"] for name in names}
     if as_json:

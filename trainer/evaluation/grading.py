@@ -89,7 +89,7 @@ async def _run_check(verifier: PythonCheck, answer: JsonValue, query: str, pool:
 
 
 async def _ask_judge(verifier: JudgeCheck, answer: JsonValue, query: str, pool: LivePool) -> Grade:
-    worker = pool.workers.get(verifier.worker)
+    worker = pool.find_judge(verifier.worker)
     if worker is None:
         if pool.run_limits:
             raise JudgeRefused(f"the limits of this run keep its judge {verifier.worker} from being asked")

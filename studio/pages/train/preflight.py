@@ -67,7 +67,7 @@ def _cluster_missing(recipe: Recipe, pool: Pool | None, _store: Store) -> Iterat
         except TrainingFailed as error:
             yield LaunchGap("where", as_sentence(error))
     if clusters:
-        secrets = list_references([spec.config for spec in pool.enabled]) if pool else []
+        secrets = list_references([spec.config for spec in pool.switched_on]) if pool else []
         named = f" and the secrets {', '.join(secrets)}" if secrets else ""
         sentence = f"Every node needs this version of Podium{named}. The nodes are asked before the first episode."
         yield LaunchGap("where", sentence, blocks=False)
