@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +12,7 @@ import typer
 
 from pool_registry.errors import InvalidPool, PoolNotFound
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
+from studio.cli.worker_settings import HELP, apply_settings
 
 if TYPE_CHECKING:
     from orchestrator.traces.store import Store
@@ -23,6 +24,7 @@ WorkerName = Annotated[str, typer.Argument(help="Name of the worker.")]
 KeysToKeyring = Annotated[
     bool, typer.Option("--keys-to-keyring", help="Move keys that are written out into this system's keyring.")
 ]
+Settings = Annotated[list[str] | None, typer.Option("--set", help=HELP)]
 SOURCES = "function:FILE.py, openapi:FILE-OR-URL, mcp:COMMAND-OR-URL or space:OWNER/NAME"
 Send = Callable[..., Mapping[str, Any]]
 
@@ -164,9 +166,7 @@ def add_worker(
     worker: Annotated[str, typer.Argument(help="Name of the worker; with --from the only one to take.")] = "",
     kind: Annotated[str, typer.Option(help="Its kind, such as sql, http, chat or calculator.")] = "",
     description: Annotated[str, typer.Option(help="What it does: the orchestrator reads this.")] = "",
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="KEY=VALUE of its kind; VALUE may be JSON. May be repeated.")
-    ] = None,
+    settings: Settings = None,
     source: Annotated[
         str,
         typer.Option(
@@ -190,12 +190,13 @@ def add_worker(
     home: HomeOption = None,
 ) -> None:
     """Add a worker of any kind, or everything that a source offers."""
-    promised = {"effects": "none"} if reads_only else {}
+    promised = ["effects=none"] if reads_only else []
+    settings = [*promised, *(settings or [])]
     with open_commands(home, pool) as send:
         if source:
             offers = send("look", **_read_source(source), **_read_permissions(as_you, allow or []))["offers"]
             chosen = [offer for offer in offers if worker in ("", offer["spec"]["name"])]
-            specs = [{**offer["spec"], **promised} for offer in chosen if not offer["problem"]]
+            specs = [apply_settings(offer["spec"], settings) for offer in chosen if not offer["problem"]]
             for offer in chosen:
                 if offer["problem"]:
                     typer.echo(f"left out: {offer['spec']['name']}: {offer['problem']}", err=True)
@@ -207,10 +208,43 @@ def add_worker(
             return
         if not kind:
             raise InvalidPool([("kind", f"say which with --kind, or take what a source offers: --from {SOURCES}")])
-        document = {"name": worker, "kind": kind, "description": description, "config": _read_settings(settings or [])}
-        document |= promised
+        document = apply_settings({"name": worker, "kind": kind, "description": description, "config": {}}, settings)
         document["config"] = _refer_to_keys(pool, document, keys_to_keyring)
         typer.echo(send("save_worker", worker=document)["message"])
+
+
+@commands.command("set")
+def set_fields(
+    pool: Name,
+    worker: WorkerName,
+    settings: Settings = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask about what it newly wants; it is printed.")] = False,
+    keys_to_keyring: KeysToKeyring = False,
+    home: HomeOption = None,
+) -> None:
+    """Change fields of a worker. What it newly wants of this machine or of you is shown and has to be confirmed."""
+    from pool_registry.wants import list_new_wants
+    from studio.pages.pool.forms import parse_worker
+
+    if not settings:
+        raise InvalidPool([("", "nothing to change: give at least one --set FIELD=VALUE")])
+    with open_commands(home, pool) as send, open_prepared_store(home) as store:
+        stored = store.pools.latest(pool).pool
+        before = stored.worker(worker)
+        document = apply_settings(before.model_dump(mode="json"), settings)
+        document["config"] = _refer_to_keys(pool, document, keys_to_keyring)
+        wants = list_new_wants(parse_worker(document), before)
+        _confirm(worker, wants, "Change it?", yes)
+        edit = {"worker": document, "replacing": worker, "based_on": stored.hash, "confirmed": wants}
+        typer.echo(send("save_worker", **edit)["message"])
+
+
+def _confirm(worker: str, wants: Sequence[str], question: str, yes: bool) -> None:
+    """Show what a worker wants, and end the command unless a person agrees."""
+    for want in wants:
+        typer.echo(f"{worker} {want}", err=True)
+    if wants and not yes:
+        typer.confirm(question, abort=True, err=True)
 
 
 @commands.command("remove")
@@ -233,10 +267,7 @@ def switch_worker(
 
     with open_prepared_store(home) as store:
         wants = list_wants(store.pools.latest(pool).pool.worker(worker)) if on else []
-    for want in wants:
-        typer.echo(f"{worker} {want}", err=True)
-    if wants and not yes:
-        typer.confirm("Switch it on?", abort=True, err=True)
+    _confirm(worker, wants, "Switch it on?", yes)
     with open_commands(home, pool) as send:
         typer.echo(send("set_enabled", name=worker, enabled=on, confirmed=wants)["message"])
 
@@ -370,19 +401,6 @@ def _read_source(source: str) -> dict[str, Any]:
     if kind == "space":
         return {"source": kind, "space": what}
     raise InvalidPool([("", f"--from takes {SOURCES}, not {source!r}")])
-
-
-def _read_settings(settings: list[str]) -> dict[str, Any]:
-    config: dict[str, Any] = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not (key and equals):
-            raise InvalidPool([("", f"--set takes KEY=VALUE, not {setting!r}")])
-        try:
-            config[key] = json.loads(value)
-        except ValueError:
-            config[key] = value
-    return config
 
 
 def _read_object(text: str) -> dict[str, Any]:
