@@ -9,6 +9,8 @@ export interface AblationDocument {
   workers: WorkerDrop[];
   shares: Record<string, number>;
   choices: FilterChoices;
+  /** A sentence about each judge that the figures rest on. */
+  judges: string[];
 }
 
 export interface Advice {
@@ -861,6 +863,8 @@ export interface MatrixDocument {
   rows: MatrixRow[];
   held_out: string[];
   choices: FilterChoices;
+  /** A sentence about each judge that the figures rest on. */
+  judges: string[];
 }
 
 /** One orchestrator; a condition that was not measured has no cell. */
@@ -1533,6 +1537,8 @@ export interface SuiteDocument {
   equal_cost: Record<string, Record<string, EqualCost>>;
   turns: Record<string, Record<string, number>>;
   choices: FilterChoices;
+  /** A sentence about each judge that the figures rest on. */
+  judges: string[];
 }
 
 /** A family of generated tasks at one level. */

@@ -61,7 +61,7 @@ async def grade_answer(task: Task, answer: JsonValue, pool: LivePool) -> Grade:
         if isinstance(verifier, PythonCheck):
             return await _run_check(verifier, answer, task.query, pool)
         if isinstance(verifier, JudgeCheck):
-            return await _ask_judge(verifier, answer, task.query, pool)
+            return await ask_judge(verifier, answer, task.query, pool)
         return Grade(verifier.accepts(answer))
     except JudgeRefused:
         raise
@@ -90,7 +90,8 @@ async def _run_check(verifier: PythonCheck, answer: JsonValue, query: str, pool:
     return Grade(result.value)
 
 
-async def _ask_judge(verifier: JudgeCheck, answer: JsonValue, query: str, pool: LivePool) -> Grade:
+async def ask_judge(verifier: JudgeCheck, answer: JsonValue, query: str, pool: LivePool) -> Grade:
+    """Have the judge grade an answer. Raises JudgeRefused, and WorkerFault where it cannot be asked."""
     worker = pool.find_judge(verifier.worker)
     if worker is None:
         if pool.run_limits:

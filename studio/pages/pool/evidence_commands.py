@@ -181,7 +181,7 @@ class EvidenceCommands(PageCommands):
         pool = self._runtime.store.pools.latest(text(fields, "pool")).pool
         spec = pool.worker(text(fields, "name"))
         if spec.judge_only:
-            sentence = f"{spec.name} only judges: `podium pool judge` measures how far it agrees with you"
+            sentence = f"{spec.name} only judges: podium pool judge measures how far it agrees with you"
             raise InvalidPool([("", sentence)])
         # Measuring switches it on, and calls it.
         if not spec.enabled and (wants := list_wants(spec)) and not self._was_on(pool.name, spec):

@@ -10,7 +10,10 @@ from typer.testing import CliRunner
 
 from pool_registry.errors import InvalidPool
 from studio.__main__ import app
+from tests.orchestrator.support.endpoint import Endpoint, endpoint
 from tests.trainer.support.shop import build_shop
+
+__all__ = ["endpoint"]
 
 
 @pytest.fixture
@@ -199,3 +202,24 @@ def test_a_key_within_a_longer_setting_is_refused_with_what_to_write_instead(pod
             *("--set", f"url=https://api.example.com/x?api_key={KEY}"),
         )
     assert KEY not in str(refused.value) and keyring_keys == {}
+
+
+@pytest.mark.medium
+def test_a_judge_is_measured_against_verdicts_of_a_file(podium, tmp_path, monkeypatch, endpoint):
+    Endpoint.reply = staticmethod(lambda messages: "YES" if "good" in messages[-1]["content"] else "NO")
+    podium("new", "mine")
+    settings = [*("--set", f"base_url={endpoint}"), *("--set", "model=m"), *("--set", "judge_only=true")]
+    podium("add", "mine", "referee", "--kind", "chat", "--description", "Grades.", *settings)
+    judge = ("judge", "referee", "--pool", "mine")
+    with pytest.raises(InvalidPool, match="Keep as a task"):
+        podium(*judge)
+    lines = [{"query": "?", "answer": text, "right": right} for text, right in (("good", True), ("bad", False)) * 9]
+    lines += [{"query": "?", "answer": "good", "expected": "bad", "right": False}] * 2
+    (tmp_path / "verdicts.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    shown = podium(*judge, "--verdicts", str(tmp_path / "verdicts.jsonl"))
+    assert shown.startswith("Judge referee agrees with 18 of 20 of your verdicts")
+    assert "false yes 2, false no 0" in shown
+    document = json.loads(podium(*judge, "--verdicts", str(tmp_path / "verdicts.jsonl"), "--json"))
+    assert (document["agreeing"], document["verdicts"]) == (18, 20)
+    with pytest.raises(Exception, match="there is no worker 'nobody'"):
+        podium("judge", "nobody", "--pool", "mine", "--verdicts", str(tmp_path / "verdicts.jsonl"))
