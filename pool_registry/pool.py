@@ -22,7 +22,7 @@ MAX_POOL_FILE_BYTES = 4_000_000
 MAX_FALLBACKS = 3  # workers in a row, the one that is called among them
 # Fields that came later: where they stand at their default, the hash leaves them out, so that the
 # versions, episodes and checkpoints of older pools keep theirs.
-_LATER = ("output", "fallback", "rate_limit", "cache", "free", "effects", "context_tokens", "summarizer")
+_LATER = ("output", "fallback", "rate_limit", "cache", "free", "effects", "context_tokens", "summarizer", "judge_only")
 _LATER_LIMITS = ("max_shown", "memory", "fallback")
 
 
@@ -85,11 +85,16 @@ class Pool(FrozenModel):
 
     @property
     def enabled(self) -> tuple[WorkerSpec, ...]:
-        """The workers that an orchestrator may call, in pool order."""
+        """The workers that an orchestrator may call, in pool order: switched on, and not there to judge only."""
+        return tuple(spec for spec in self.switched_on if not spec.judge_only)
+
+    @property
+    def switched_on(self) -> tuple[WorkerSpec, ...]:
+        """The workers that can be used, those that only judge among them, in pool order."""
         return tuple(spec for spec in self.workers if spec.enabled)
 
     def agents(self) -> tuple[WorkerSpec, ...]:
-        """The enabled language models (chat and local ones)."""
+        """The language models (chat and local ones) that an orchestrator may call."""
         return tuple(spec for spec in self.enabled if kind_of(spec).role == "agent")
 
     def worker(self, name: str) -> WorkerSpec:
@@ -159,6 +164,8 @@ def _list_own_problems(spec: WorkerSpec) -> Iterator[tuple[str, str]]:
     """What is wrong with a worker in any pool."""
     try:
         yield from _list_large_schemas(spec)
+        if spec.judge_only and kind_of(spec).role != "agent":
+            yield "judge_only", f"only a language model can judge, and {spec.name} is none; untick it"
     except InvalidPool as error:
         for where, what in error.problems:
             yield f"{'' if where == 'kind' else 'config.'}{where}", what
@@ -172,17 +179,29 @@ class _Members:
 
     names: frozenset[str]
     enabled: Mapping[str, WorkerSpec]
+    judges: frozenset[str]
 
     @classmethod
     def of_pool(cls, pool: Pool) -> _Members:
-        return cls(frozenset(spec.name for spec in pool.workers), {spec.name: spec for spec in pool.enabled})
+        names = frozenset(spec.name for spec in pool.workers)
+        judges = frozenset(spec.name for spec in pool.workers if spec.judge_only)
+        return cls(names, {spec.name: spec for spec in pool.enabled}, judges)
+
+    def describe_absence(self, name: str) -> str:
+        """Say why a worker that is not among the enabled ones cannot be called."""
+        if name in self.judges:
+            return "only judges"
+        return "is switched off" if name in self.names else "is not there"
 
 
 def _list_misfits(members: _Members, spec: WorkerSpec) -> Iterator[tuple[str, str]]:
     """What is wrong with what a worker says of the others in its pool."""
     tool = _missing_tool(members, spec)
     if tool is not None:
-        yield "config.tools", f"there is no other worker {tool!r} in this pool"
+        yield (
+            "config.tools",
+            f"{tool} only judges" if tool in members.judges else f"there is no other worker {tool!r} in this pool",
+        )
     problem = _fallback_problem(members, spec)
     if problem is not None:
         yield "fallback", problem
@@ -218,20 +237,23 @@ def _list_large_schemas(spec: WorkerSpec) -> list[tuple[str, str]]:
 
 
 def _missing_tool(members: _Members, spec: WorkerSpec) -> str | None:
-    """The first tool of an agent that the pool does not have; None where it has all."""
+    """The first tool of an agent that it cannot call in this pool; None where it can call all."""
     if role_of(spec.kind) != "agent":
         return None
     tools = spec.config.get("tools")
     names = tools if isinstance(tools, list | tuple) else ()
-    return next((str(tool) for tool in names if tool == spec.name or str(tool) not in members.names), None)
+    callable_names = members.names - members.judges - {spec.name}
+    return next((str(tool) for tool in names if str(tool) not in callable_names), None)
 
 
 def _fallback_problem(members: _Members, spec: WorkerSpec) -> str | None:
     """Explain why the fallbacks of `spec` cannot work; None when they can."""
+    if spec.judge_only:
+        return f"{spec.name} only judges, and nothing takes over for a judge; choose none" if spec.fallback else None
     chain = [spec.name]
     while spec.enabled and spec.fallback:
         if spec.fallback not in members.enabled:
-            state = "is switched off" if spec.fallback in members.names else "is not there"
+            state = members.describe_absence(spec.fallback)
             return f"{spec.name} falls back on {spec.fallback!r}, which {state}; choose another worker, or none"
         if spec.fallback in chain:
             return f"{' -> '.join([*chain, spec.fallback])} is a circle; let one of them fall back on nothing"

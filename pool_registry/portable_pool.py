@@ -80,15 +80,19 @@ def _list_kinds(workers: Iterable[WorkerSpec]) -> set[Kind]:
     return {kind_of(spec) for worker in workers for spec in (worker, *_inner_workers(worker))}
 
 
-def travellers(pool: Pool, take: Collection[str] = (), with_packages: bool = False) -> Travellers:
-    """Split a pool's enabled workers into those that can go and those that stay. `take` names workers whose files go
-    along; `with_packages`: packages that were installed from a folder go along, too."""
+def travellers(
+    pool: Pool, take: Collection[str] = (), with_packages: bool = False, with_judges: bool = False
+) -> Travellers:
+    """Split a pool's workers into those that can go and those that stay. `take` names workers whose files go along;
+    `with_packages`: packages that were installed from a folder go along, too; `with_judges`: answers are graded there.
+    """
     stays = [(spec.name, "it is switched off") for spec in pool.workers if not spec.enabled]
+    stays += [(spec.name, "it only judges") for spec in pool.switched_on if spec.judge_only and not with_judges]
     going: list[WorkerSpec] = []
     luggage: list[Luggage] = []
     offered: list[Luggage] = []
     secrets: dict[str, Secret] = {}
-    for spec in pool.enabled:
+    for spec in pool.switched_on if with_judges else pool.enabled:
         reason = stays_because(spec, with_packages)
         if reason:
             packed, problem = pack_worker(spec)

@@ -66,7 +66,7 @@ def disarm_pool(pool: Pool) -> tuple[Pool, dict[str, list[str]], tuple[str, ...]
             notes.append(f"{spec.name} no longer falls back on {fallback}, which is off")
             fallback = ""
         workers.append(spec.model_copy(update={"enabled": enabled, "fallback": fallback}))
-    disarmed = {spec.name: wants[spec.name] for spec in pool.enabled if spec.name in wants}
+    disarmed = {spec.name: wants[spec.name] for spec in pool.switched_on if spec.name in wants}
     return pool.model_copy(update={"workers": tuple(workers)}), disarmed, tuple(notes)
 
 

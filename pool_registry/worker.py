@@ -75,6 +75,11 @@ class WorkerSpec(FrozenModel):
         description="Of a language model: the agent that shortens outputs which are too long for its prompt. Empty: "
         "their beginning is taken. The whole output stays in the trace.",
     )
+    judge_only: bool = Field(
+        default=False,
+        description="Of a language model: it only grades answers. It never plans, answers, takes over or shortens "
+        "outputs, and no plan may call it.",
+    )
 
     @property
     def has_price(self) -> bool:

@@ -21,7 +21,7 @@ def list_recipe_packages(recipe: Recipe, pools: Sequence[Pool] = ()) -> tuple[st
         *(METHODS.distribution_of(stage.name) for stage in recipe.training_stages),
         *(name for stage in recipe.training_stages for name in stage.method.list_distributions(stage.settings)),
         *(POLICIES.distribution_of(OrchestratorName.parse(name).policy) for name in _list_orchestrators(recipe)),
-        *(name for pool in pools for name in list_distributions(pool.enabled)),
+        *(name for pool in pools for name in list_distributions(pool.switched_on)),
     }
     return tuple(sorted(names - {""}))
 

@@ -9,6 +9,8 @@ export interface AblationDocument {
   workers: WorkerDrop[];
   shares: Record<string, number>;
   choices: FilterChoices;
+  /** A sentence about each judge that the figures rest on. */
+  judges: string[];
 }
 
 export interface Advice {
@@ -872,6 +874,8 @@ export interface MatrixDocument {
   rows: MatrixRow[];
   held_out: string[];
   choices: FilterChoices;
+  /** A sentence about each judge that the figures rest on. */
+  judges: string[];
 }
 
 /** One orchestrator; a condition that was not measured has no cell. */
@@ -1544,6 +1548,8 @@ export interface SuiteDocument {
   equal_cost: Record<string, Record<string, EqualCost>>;
   turns: Record<string, Record<string, number>>;
   choices: FilterChoices;
+  /** A sentence about each judge that the figures rest on. */
+  judges: string[];
 }
 
 /** A family of generated tasks at one level. */
@@ -1953,6 +1959,8 @@ export interface WorkerCard {
   context_tokens: number | null;
   /** Of a language model: the agent that shortens outputs which are too long for its prompt. Empty: their beginning is taken. The whole output stays in the trace. */
   summarizer: string;
+  /** Of a language model: it only grades answers. It never plans, answers, takes over or shortens outputs, and no plan may call it. */
+  judge_only: boolean;
   role: "agent" | "tool" | "recursion";
   icon: string;
   label: string;
@@ -2050,6 +2058,8 @@ export interface WorkerSpec {
   context_tokens: number | null;
   /** Of a language model: the agent that shortens outputs which are too long for its prompt. Empty: their beginning is taken. The whole output stays in the trace. */
   summarizer: string;
+  /** Of a language model: it only grades answers. It never plans, answers, takes over or shortens outputs, and no plan may call it. */
+  judge_only: boolean;
 }
 
 /** What a test of a worker said: of the sample call that `asked` it something, or of its probe. */

@@ -19,7 +19,7 @@ from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits, Source, che
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import open_worker
 from pool_registry.pool import Pool
-from pool_registry.worker import Call, Scope, Visible
+from pool_registry.worker import Call, Scope, Visible, WorkerSpec
 
 MAX_NAMES = 24  # in the sentence about an unknown worker: a model reads it
 
@@ -27,11 +27,15 @@ __all__ = ["LivePool", "LiveWorker", "OnStart", "live_pool", "open_live_pool"]
 
 
 class LivePool:
-    """A pool whose enabled workers can be called. Bound to the event loop that opened it."""
+    """A pool whose enabled workers can be called. Bound to the event loop that opened it.
+
+    `judges` are the workers that only grade answers: no plan, policy or model sees them.
+    """
 
     def __init__(self, pool: Pool, workers: Mapping[str, LiveWorker], cache: CallCache | None = None) -> None:
         self.pool = pool
         self.workers = workers
+        self.judges: Mapping[str, LiveWorker] = {}
         self.cache = CallCache() if cache is None else cache
         self.run_limits = NO_RUN_LIMITS
         self._answers: dict[str, Answer] = {}  # stacked at a worker's first call: many pools are made, and few called
@@ -79,6 +83,8 @@ class LivePool:
         """Build the sentence that tells a model which workers there are."""
         if name in self.run_limits.without_workers:
             return f"this run may not call {name}; use one of: {', '.join([*self.workers][:MAX_NAMES])}"
+        if name in self.judges:
+            return f"{name} only judges answers; use one of: {', '.join([*self.workers][:MAX_NAMES])}"
         names, which = list(self.workers), "use one of"
         if len(names) > MAX_NAMES:
             names, which = get_close_matches(name[:80], names, MAX_NAMES, cutoff=0), "the nearest names are"
@@ -89,12 +95,14 @@ class LivePool:
         kept = {name: worker for name, worker in self.workers.items() if name in names}
         pool = LivePool(self.pool, kept, self.cache)
         pool.stand_for(self, run_limits)
+        pool.judges = {name: judge for name, judge in self.judges.items() if name in names}
         return pool
 
     def stand_for(self, pool: LivePool, run_limits: RunLimits | None = None) -> None:
-        """Take over what another pool, of which this one is a view, is recorded as, and its limits where it has none of
-        its own."""
+        """Take over what another pool, of which this one is a view, is recorded as, its judges, and its limits where it
+        has none of its own."""
         self.hash = pool.hash
+        self.judges = pool.judges
         self.run_limits = pool.run_limits if run_limits is None else run_limits
 
     def check_limits(self, limits: RunLimits) -> None:
@@ -106,7 +114,7 @@ class LivePool:
         """This pool as one run may use it; itself where nothing is limited, or just so already."""
         if not limits or limits == self.run_limits:
             return self
-        pool = self.narrow(set(self.workers).difference(limits.without_workers), limits)
+        pool = self.narrow({*self.workers, *self.judges}.difference(limits.without_workers), limits)
         pool.pool = _limit_content(self.pool, limits)
         return pool
 
@@ -132,8 +140,12 @@ class LivePool:
             yield name
             name = self.workers[name].spec.fallback
 
+    def find_judge(self, name: str) -> LiveWorker | None:
+        """The worker that is to grade an answer, one that only judges or any other; None where it is not there."""
+        return self.judges.get(name) or self.workers.get(name)
+
     async def close(self) -> None:
-        for worker in self.workers.values():
+        for worker in (*self.workers.values(), *self.judges.values()):
             await worker.close()
 
 
@@ -153,13 +165,16 @@ def _limit_content(pool: Pool, limits: RunLimits) -> Pool:
 
 def open_live_pool(pool: Pool, cache: CallCache | None = None) -> LivePool:
     """Open every enabled worker. Raises InvalidPool when one is configured wrongly."""
-    workers: dict[str, LiveWorker] = {}
-    for spec in pool.enabled:
-        try:
-            workers[spec.name] = LiveWorker(spec, open_worker(spec))
-        except InvalidPool as error:
-            raise InvalidPool([(f"{spec.name}.{where}", what) for where, what in error.problems]) from error
-    return LivePool(pool, workers, cache)
+    live = LivePool(pool, {spec.name: _open_worker(spec) for spec in pool.enabled}, cache)
+    live.judges = {spec.name: _open_worker(spec) for spec in pool.switched_on if spec.judge_only}
+    return live
+
+
+def _open_worker(spec: WorkerSpec) -> LiveWorker:
+    try:
+        return LiveWorker(spec, open_worker(spec))
+    except InvalidPool as error:
+        raise InvalidPool([(f"{spec.name}.{where}", what) for where, what in error.problems]) from error
 
 
 @asynccontextmanager

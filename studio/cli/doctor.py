@@ -144,7 +144,9 @@ def _check_data(folder: str | None) -> ReportLine:
 
 
 async def _check_workers(pool: Pool) -> list[ReportLine]:
-    return [await _check_worker(spec.name, open_worker(spec)) for spec in pool.enabled if spec.kind != "orchestrator"]
+    return [
+        await _check_worker(spec.name, open_worker(spec)) for spec in pool.switched_on if spec.kind != "orchestrator"
+    ]
 
 
 async def _check_worker(name: str, worker: Worker[Any]) -> ReportLine:

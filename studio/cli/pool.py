@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +12,7 @@ import typer
 
 from pool_registry.errors import InvalidPool, PoolNotFound
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
+from studio.cli.worker_settings import HELP, apply_settings
 
 if TYPE_CHECKING:
     from orchestrator.traces.store import Store
@@ -23,6 +24,7 @@ WorkerName = Annotated[str, typer.Argument(help="Name of the worker.")]
 KeysToKeyring = Annotated[
     bool, typer.Option("--keys-to-keyring", help="Move keys that are written out into this system's keyring.")
 ]
+Settings = Annotated[list[str] | None, typer.Option("--set", help=HELP)]
 SOURCES = "function:FILE.py, openapi:FILE-OR-URL, mcp:COMMAND-OR-URL or space:OWNER/NAME"
 Send = Callable[..., Mapping[str, Any]]
 
@@ -89,9 +91,10 @@ def show_pool(
         return
     typer.echo(f"{pool}: version {stored.version}, {len(stored.pool.workers)} workers")
     for spec in stored.pool.workers:
-        state = "" if spec.enabled else ", off"
+        marks = [mark for mark, holds in (("judge", spec.judge_only), ("off", not spec.enabled)) if holds]
+        facts = ", ".join([kind_of(spec).role, spec.kind, *marks])
         summary = " ".join(spec.description.split("\n\n")[0].split())  # without what a docstring tells further down
-        typer.echo(f"  {spec.name} ({kind_of(spec).role}, {spec.kind}{state}): {summary}")
+        typer.echo(f"  {spec.name} ({facts}): {summary}")
 
 
 @commands.command("new")
@@ -163,9 +166,7 @@ def add_worker(
     worker: Annotated[str, typer.Argument(help="Name of the worker; with --from the only one to take.")] = "",
     kind: Annotated[str, typer.Option(help="Its kind, such as sql, http, chat or calculator.")] = "",
     description: Annotated[str, typer.Option(help="What it does: the orchestrator reads this.")] = "",
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="KEY=VALUE of its kind; VALUE may be JSON. May be repeated.")
-    ] = None,
+    settings: Settings = None,
     source: Annotated[
         str,
         typer.Option(
@@ -189,12 +190,13 @@ def add_worker(
     home: HomeOption = None,
 ) -> None:
     """Add a worker of any kind, or everything that a source offers."""
-    promised = {"effects": "none"} if reads_only else {}
+    promised = ["effects=none"] if reads_only else []
+    settings = [*promised, *(settings or [])]
     with open_commands(home, pool) as send:
         if source:
             offers = send("look", **_read_source(source), **_read_permissions(as_you, allow or []))["offers"]
             chosen = [offer for offer in offers if worker in ("", offer["spec"]["name"])]
-            specs = [{**offer["spec"], **promised} for offer in chosen if not offer["problem"]]
+            specs = [apply_settings(offer["spec"], settings) for offer in chosen if not offer["problem"]]
             for offer in chosen:
                 if offer["problem"]:
                     typer.echo(f"left out: {offer['spec']['name']}: {offer['problem']}", err=True)
@@ -206,10 +208,43 @@ def add_worker(
             return
         if not kind:
             raise InvalidPool([("kind", f"say which with --kind, or take what a source offers: --from {SOURCES}")])
-        document = {"name": worker, "kind": kind, "description": description, "config": _read_settings(settings or [])}
-        document |= promised
+        document = apply_settings({"name": worker, "kind": kind, "description": description, "config": {}}, settings)
         document["config"] = _refer_to_keys(pool, document, keys_to_keyring)
         typer.echo(send("save_worker", worker=document)["message"])
+
+
+@commands.command("set")
+def set_fields(
+    pool: Name,
+    worker: WorkerName,
+    settings: Settings = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask about what it newly wants; it is printed.")] = False,
+    keys_to_keyring: KeysToKeyring = False,
+    home: HomeOption = None,
+) -> None:
+    """Change fields of a worker. What it newly wants of this machine or of you is shown and has to be confirmed."""
+    from pool_registry.wants import list_new_wants
+    from studio.pages.pool.forms import parse_worker
+
+    if not settings:
+        raise InvalidPool([("", "nothing to change: give at least one --set FIELD=VALUE")])
+    with open_commands(home, pool) as send, open_prepared_store(home) as store:
+        stored = store.pools.latest(pool).pool
+        before = stored.worker(worker)
+        document = apply_settings(before.model_dump(mode="json"), settings)
+        document["config"] = _refer_to_keys(pool, document, keys_to_keyring)
+        wants = list_new_wants(parse_worker(document), before)
+        _confirm(worker, wants, "Change it?", yes)
+        edit = {"worker": document, "replacing": worker, "based_on": stored.hash, "confirmed": wants}
+        typer.echo(send("save_worker", **edit)["message"])
+
+
+def _confirm(worker: str, wants: Sequence[str], question: str, yes: bool) -> None:
+    """Show what a worker wants, and end the command unless a person agrees."""
+    for want in wants:
+        typer.echo(f"{worker} {want}", err=True)
+    if wants and not yes:
+        typer.confirm(question, abort=True, err=True)
 
 
 @commands.command("remove")
@@ -232,10 +267,7 @@ def switch_worker(
 
     with open_prepared_store(home) as store:
         wants = list_wants(store.pools.latest(pool).pool.worker(worker)) if on else []
-    for want in wants:
-        typer.echo(f"{worker} {want}", err=True)
-    if wants and not yes:
-        typer.confirm("Switch it on?", abort=True, err=True)
+    _confirm(worker, wants, "Switch it on?", yes)
     with open_commands(home, pool) as send:
         typer.echo(send("set_enabled", name=worker, enabled=on, confirmed=wants)["message"])
 
@@ -244,7 +276,7 @@ def switch_worker(
 def check_pool(pool: Name, as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Probe every enabled worker. Exit code 1 when one is not well."""
     with open_prepared_store(home) as store:
-        names = [spec.name for spec in store.pools.latest(pool).pool.enabled]
+        names = [spec.name for spec in store.pools.latest(pool).pool.switched_on]
     with open_commands(home, pool) as send:
         health = {name: send("check_worker", name=name)["health"] for name in names}
     if as_json:
@@ -327,6 +359,43 @@ def describe_worker(
             typer.echo(send("set_description", **edit)["message"], err=as_json)
 
 
+@commands.command("judge")
+def judge_verdicts(
+    worker: WorkerName,
+    pool: PoolOption,
+    verdicts: Annotated[
+        Path | None,
+        typer.Option(
+            help='A file of your verdicts, such as {"query": ..., "answer": ..., "expected": ..., "right": true} in '
+            "each line; expected may be left out. Default: those that you gave with Keep as a task."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Measure how far a judge agrees with your own verdicts. Figures that rest on it say so from then on."""
+    import asyncio
+
+    from pool_registry.calls.live_pool import live_pool
+    from pool_registry.pool import Pool
+    from trainer.evaluation.judging import EXAMPLE, PersonVerdict, list_recorded_verdicts, measure_judge, read_verdicts
+    from trainer.results.judge_agreement import Agreement, describe_agreement, save_agreement
+
+    async def measure(content: Pool, given: Sequence[PersonVerdict]) -> Agreement:
+        async with live_pool(content) as live:
+            return await measure_judge(worker, given, live)
+
+    with open_prepared_store(home) as store:
+        content = store.pools.latest(pool).pool
+        given = read_verdicts(verdicts) if verdicts else list_recorded_verdicts(store.traces, pool)
+    if not given:
+        how = f"say of runs whether they are right (Keep as a task), or give --verdicts FILE with lines like {EXAMPLE}"
+        raise InvalidPool([("", f"there is no verdict of yours on runs of {pool}: {how}")])
+    agreement = asyncio.run(measure(content, given))
+    save_agreement(agreement)
+    typer.echo(agreement.model_dump_json(indent=1) if as_json else describe_agreement(agreement.judge, agreement))
+
+
 def _write_value(value: Mapping[str, Any]) -> str:
     rows = [
         f"{row['name']}: {row['with_it']:.3g} with, {row['without_it']:.3g} without, "
@@ -369,19 +438,6 @@ def _read_source(source: str) -> dict[str, Any]:
     if kind == "space":
         return {"source": kind, "space": what}
     raise InvalidPool([("", f"--from takes {SOURCES}, not {source!r}")])
-
-
-def _read_settings(settings: list[str]) -> dict[str, Any]:
-    config: dict[str, Any] = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not (key and equals):
-            raise InvalidPool([("", f"--set takes KEY=VALUE, not {setting!r}")])
-        try:
-            config[key] = json.loads(value)
-        except ValueError:
-            config[key] = value
-    return config
 
 
 def _read_object(text: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pool_registry.storage.data_folder import Home
 from studio.publish.cards import markdown_table
 from trainer.results.figures import Figures, compute_figures, compute_figures_by
+from trainer.results.judge_agreement import describe_judges, list_judges
 from trainer.results.rows import RESULTS, ResultRow, read_results
 
 HELD_OUT = "test"  # the split that no training sees
@@ -32,6 +33,7 @@ def evaluation_tables(home: Home, orchestrator: str) -> list[str]:
                 markdown_table(HEAD, [_figures_row(f"`{name}`", figures) for name, figures in conditions.items()])
             )
         parts.append(f"{len(rows)} graded episodes of held-out tasks; intervals are bootstrapped over tasks.")
+        parts += describe_judges(list_judges(rows), "the author's")
     if left := len(every) - len(rows):
         parts.append(f"{left} episodes on tasks that are not held out are left out.")
     return parts

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pool_registry.errors import InvalidPool, PoolNotFound
 from pool_registry.imports import FreeNames
 from pool_registry.pool import Limits, Pool, check_pool, export_pool, import_pool
+from pool_registry.pool_diff import diff
 from pool_registry.starter import starter_pool
 from pool_registry.worker import NAME_PATTERN, WorkerSpec
 
@@ -82,3 +83,61 @@ def test_names_that_many_want_are_numbered_without_trying_each_again():
     assert chosen[:2] == ["home_get_weather", "home_get_weather_2"] and len(set(chosen)) == 20_000
     assert all(re.fullmatch(NAME_PATTERN, name) for name in chosen)
     assert time.thread_time() - start < 1
+
+
+JUDGE = WorkerSpec(
+    name="judge",
+    kind="chat",
+    description="grades",
+    judge_only=True,
+    config={"base_url": "https://models.example.com/v1", "model": "m"},
+)
+
+
+def test_a_judge_is_in_no_list_of_what_may_be_called():
+    pool = Pool(name="p", workers=(CALCULATOR, JUDGE))
+    check_pool(pool)
+    assert pool.enabled == (CALCULATOR,) and pool.agents() == () and pool.switched_on == (CALCULATOR, JUDGE)
+    assert import_pool(export_pool(pool)) == pool
+    assert [change.field for change in diff(pool, Pool(name="p", workers=(CALCULATOR, answering(JUDGE))))] == [
+        "judge_only"
+    ]
+
+
+def test_the_hash_of_a_pool_without_judges_is_that_of_older_versions():
+    content = json.loads(export_pool(Pool(name="p", workers=(CALCULATOR,))))
+    del content["workers"][0]["judge_only"]
+    assert import_pool(json.dumps(content)).hash == Pool(name="p", workers=(CALCULATOR,)).hash
+    assert Pool(name="p", workers=(JUDGE,)).hash != Pool(name="p", workers=(answering(JUDGE),)).hash
+
+
+@pytest.mark.parametrize(
+    ("worker", "place", "sentence"),
+    [
+        (CALCULATOR.model_copy(update={"judge_only": True}), "judge_only", "only a language model can judge"),
+        (CALCULATOR.model_copy(update={"fallback": "judge"}), "fallback", "which only judges"),
+        (JUDGE.model_copy(update={"name": "other", "fallback": "judge"}), "fallback", "nothing takes over for a judge"),
+        (
+            JUDGE.model_copy(update={"name": "other", "judge_only": False, "summarizer": "judge"}),
+            "summarizer",
+            "no enabled language model",
+        ),
+        (
+            JUDGE.model_copy(
+                update={"name": "other", "judge_only": False, "config": {**JUDGE.config, "tools": ["judge"]}}
+            ),
+            "config.tools",
+            "judge only judges",
+        ),
+    ],
+)
+def test_a_judge_does_nothing_else_for_other_workers(worker, place, sentence):
+    with pytest.raises(InvalidPool) as caught:
+        check_pool(Pool(name="p", workers=(worker, JUDGE)))
+    [(where, what)] = caught.value.problems
+    assert where == f"workers.0.{place}" and sentence in what
+
+
+def answering(spec: WorkerSpec) -> WorkerSpec:
+    """A judge as a worker that plans may call."""
+    return spec.model_copy(update={"judge_only": False})

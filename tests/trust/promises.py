@@ -197,7 +197,7 @@ PROMISES = (
         "What a worker puts out gives no orders: no step more, no block closed, no turn of its own",
         "a payload for planner, worker or judge",
         "list",
-        ("tests/orchestrator/engine/test_injected_outputs.py",),
+        ("tests/orchestrator/engine/test_injected_outputs.py", "tests/orchestrator/engine/test_judge_injections.py"),
     ),
     Promise(
         "write errors",

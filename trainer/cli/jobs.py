@@ -287,15 +287,16 @@ def compare(
     with open_jobs(home) as (_, store):
         comparison = compare_jobs(store, jobs, reference, by)
     if as_json:
-        typer.echo(json.dumps([row.document() for row in comparison.rows], indent=1))
+        typer.echo(json.dumps([{**row.document(), "judges": comparison.judges} for row in comparison.rows], indent=1))
     elif as_csv:
         typer.echo(tables.render_csv(comparison.rows, comparison.reference), nl=False)
     elif as_markdown:
-        typer.echo(tables.render_markdown(comparison.rows, comparison.reference))
+        notes = [f"\n{sentence}" for sentence in comparison.judges]
+        typer.echo("\n".join([tables.render_markdown(comparison.rows, comparison.reference), *notes]))
     else:
         from trainer.cli.terminal_tables import comparison_text, print_rich
 
-        print_rich(comparison_text(comparison.rows, comparison.reference))
+        print_rich(comparison_text(comparison.rows, comparison.reference, comparison.judges))
 
 
 @jobs_app.command("list")

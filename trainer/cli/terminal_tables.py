@@ -17,6 +17,7 @@ from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.layers import layer_sizes
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.text import one_line, shorten
+from trainer.results.judge_agreement import describe_judges
 from trainer.results.summary import Evaluation
 from trainer.results.tables import TEXT_COLUMNS, ReferenceRows, TableRow, build_tables
 from trainer.tasks import SUITES, find_task
@@ -190,11 +191,12 @@ def evaluation_text(evaluation: Evaluation) -> Group:
         table,
         Text(f"steps: {_counts_text(evaluation.statuses)}; turns in error: {evaluation.turn_errors}"),
         Text(f"outcomes: {_counts_text(evaluation.outcomes)}; wall time {evaluation.wall_s:.1f} s"),
+        *map(Text, describe_judges(evaluation.judges)),
     )
 
 
-def comparison_text(rows: Sequence[TableRow], reference: ReferenceRows) -> Group:
-    """Show evaluations side by side."""
+def comparison_text(rows: Sequence[TableRow], reference: ReferenceRows, judges: Sequence[str] = ()) -> Group:
+    """Show evaluations side by side, and below them a sentence about each judge that they rest on."""
     shown: list[RenderableType] = []
     for title, columns in build_tables(rows, reference):
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
@@ -203,7 +205,7 @@ def comparison_text(rows: Sequence[TableRow], reference: ReferenceRows) -> Group
         for row in rows:
             table.add_row(*(Text(column.cell(row)) for column in columns))
         shown += [Text(f"\n{title}", style="bold"), table]
-    return Group(*shown)
+    return Group(*shown, *map(Text, judges))
 
 
 def _counts_text(counts: dict[str, int]) -> str:

@@ -138,7 +138,7 @@ def _find_missing_orchestrators(names: Sequence[str]) -> Iterator[str]:
 
 
 def _find_missing_secrets(pool: Pool) -> Iterator[str]:
-    for reference in list_references([spec.config for spec in pool.enabled]):
+    for reference in list_references([spec.config for spec in pool.switched_on]):
         try:
             resolve(reference)
         except SecretNotFound:

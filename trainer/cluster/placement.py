@@ -34,7 +34,9 @@ def place_actors(nodes: Sequence[ClusterNode], pools: Sequence[Pool], orchestrat
         for node in nodes
         if number < max(1, copies[node.id])
     ]
-    slots = {spec.name: spec.max_concurrency for pool in pools for spec in pool.enabled if kind_of(spec).load().remote}
+    slots = {
+        spec.name: spec.max_concurrency for pool in pools for spec in pool.switched_on if kind_of(spec).load().remote
+    }
     name = min(slots, key=lambda name: slots[name], default="")
     if name and slots[name] < len(placements):
         log.info("%d of %d places are used: %s takes no more calls at a time", slots[name], len(placements), name)
@@ -44,7 +46,7 @@ def place_actors(nodes: Sequence[ClusterNode], pools: Sequence[Pool], orchestrat
 
 def _load_models(pools: Sequence[Pool], orchestrators: Sequence[str]) -> bool:
     """Whether a place loads a model of its own: a checkpoint's, or a worker's."""
-    specs = [spec for pool in pools for spec in pool.enabled]
+    specs = [spec for pool in pools for spec in pool.switched_on]
     inner = [str(spec.config.get("orchestrator", SAME)) for spec in specs if spec.kind == "orchestrator"]
     names = {*orchestrators, *inner} - {SAME}
     checkpoints = any(OrchestratorName.parse(name).policy not in POLICIES for name in names)

@@ -38,7 +38,7 @@ def find_cluster_problems(recipe: Recipe, pools: Sequence[Pool]) -> Iterator[tup
     for stage in recipe.training_stages:
         yield from stage.method.find_cluster_problems(stage.settings)
     for pool in pools:
-        for spec in pool.enabled:
+        for spec in pool.switched_on:
             if host := find_loopback_host(spec):
                 yield (
                     "pool",

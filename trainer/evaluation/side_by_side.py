@@ -7,16 +7,18 @@ from dataclasses import dataclass
 
 from trainer.errors import InvalidRecipe, UnknownReference
 from trainer.jobs.queue import JobStore
+from trainer.results.judge_agreement import describe_judges, list_judges
 from trainer.results.rows import ResultRow, Slot, read_results
 from trainer.results.tables import BREAKDOWNS, ReferenceRows, TableRow, build_table_rows, find_reference
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The rows of the tables and the orchestrator that they are compared with."""
+    """The rows of the tables, the orchestrator that they are compared with, and a sentence about each judge."""
 
     rows: list[TableRow]
     reference: ReferenceRows
+    judges: list[str]
 
 
 def compare_jobs(
@@ -37,7 +39,8 @@ def compare_jobs(
     results = list(rows.values())
     name = _read_recipe_reference(jobs, names[-1]) if reference is None else reference
     against = find_reference(jobs.folder(names[-1]).path.parent, results, name)
-    return Comparison(build_table_rows(results, against, breakdown), against)
+    judges = describe_judges(list_judges([*results, *against.rows]))
+    return Comparison(build_table_rows(results, against, breakdown), against, judges)
 
 
 def _read_recipe_reference(jobs: JobStore, job: str) -> str:

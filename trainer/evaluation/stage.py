@@ -22,7 +22,6 @@ from orchestrator.traces.store import Store
 from pool_registry.actions import Usage
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.calls.spending import Spending, charge_calls_to
-from pool_registry.kinds import kind_of
 from pool_registry.pool import Limits, Pool
 from trainer.errors import SpendCapReached, TrainingFailed
 from trainer.evaluation.frozen_past import FrozenPast, freeze_past
@@ -356,5 +355,5 @@ def load_evaluation_tasks(settings: EvaluateSettings) -> list[Task]:
 
 def expand_agents(names: Sequence[str], pool: Pool) -> list[str]:
     """Replace `direct:each` by one `direct:AGENT` for every agent of the pool; duplicates are dropped."""
-    agents = [f"direct:{spec.name}" for spec in pool.enabled if kind_of(spec).role == "agent"]
+    agents = [f"direct:{spec.name}" for spec in pool.agents()]
     return list(dict.fromkeys(item for name in names for item in (agents if name == EVERY_AGENT else [name])))

@@ -32,13 +32,15 @@ from pool_registry.language_models.completion import Draw
 from pool_registry.pool import Limits
 from trainer.evaluation.access_score import WorkKey, identify_work, score_access
 from trainer.evaluation.grading import JudgeRefused, grade_answer
-from trainer.results.rows import GENERATED, ResultRow, Slot, TaskKey
+from trainer.evaluation.judging import make_judge_key
+from trainer.results.rows import GENERATED, JudgeKey, ResultRow, Slot, TaskKey
 from trainer.results.summary import Evaluation, summarize
 from trainer.tasks import SUITES, recognize_task
 from trainer.tasks.pool_conditions import MEMORY
 from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import TaskPools
+from trainer.tasks.verifier import JudgeCheck
 
 if TYPE_CHECKING:
     from orchestrator.failure_memory.lessons import FailureMemory
@@ -237,7 +239,11 @@ class LocalTrials:
             return None
         if self._settle is not None:
             await asyncio.to_thread(self._settle)
-        return build_result_row(trial, episode, same_work)
+        return build_result_row(trial, episode, same_work, self._find_judge(trial.task))
+
+    def _find_judge(self, task: Task) -> JudgeKey | None:
+        judge = self._pool.find_judge(task.verifier.worker) if isinstance(task.verifier, JudgeCheck) else None
+        return make_judge_key(judge.spec) if judge is not None else None
 
     async def close(self) -> None:
         await self._pools.close()
@@ -324,8 +330,8 @@ def find_reference_plan(query: str) -> Turn | None:
     return task.oracle_turn if task else None
 
 
-def build_result_row(trial: Trial, episode: Episode, same_work: WorkKey) -> ResultRow:
-    """Measure a finished, graded episode."""
+def build_result_row(trial: Trial, episode: Episode, same_work: WorkKey, judge: JudgeKey | None = None) -> ResultRow:
+    """Measure a finished episode, which `judge` has graded where one did."""
     assert episode.ended is not None and episode.graded is not None, "run_task ends and grades episodes"
     measured = compute_totals(episode)
     access = score_access(episode, trial.task.oracle_turn, same_work)
@@ -354,6 +360,7 @@ def build_result_row(trial: Trial, episode: Episode, same_work: WorkKey) -> Resu
         cost=measured.cost,
         workers=dict(Counter(run.step.worker for run in episode.steps.values())),
         at=time.time(),
+        judge=judge,
         **(asdict(access) if access else {}),
     )
 

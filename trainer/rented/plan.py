@@ -82,7 +82,7 @@ def plan_rental(recipe: Recipe, store: Store, jobs: JobStore, hub: HubJobs) -> R
     """Plan a job on the machine that its recipe names. Raises InvalidRecipe for a flavor that cannot be rented, and
     TrainingFailed when the Hub refuses or cannot be reached."""
     machine = find_machine(recipe, hub.list_machines())
-    parts = [travellers(pool, with_packages=True) for pool in load_pools(recipe, store)]
+    parts = [travellers(pool, with_packages=True, with_judges=True) for pool in load_pools(recipe, store)]
     seconds = estimate_seconds(recipe, jobs.all())
     secrets = {secret.name: secret.reference for part in parts for secret in part.secrets}
     restricted = _is_restricted(recipe, hub)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 log = logging.getLogger(__name__)
 RESULTS = "results.jsonl"
@@ -39,6 +39,15 @@ class Slot(NamedTuple):
     sample: int
 
 
+class JudgeKey(BaseModel):
+    """A judge: its name, and a digest of its kind and configuration."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    work: str = Field(pattern=r"^[0-9a-f]{16}$")
+
+
 class ResultRow(BaseModel):
     """The figures of one finished episode.
 
@@ -48,7 +57,8 @@ class ResultRow(BaseModel):
     `turns` counts turns, `turn_errors` those that could not be parsed. `depth` is the longest chain of steps that
     wait for each other, `width` the most steps that could run at once. `statuses` counts steps by status,
     `failed_calls` those that were not OK, `workers` steps by the worker they called. Times in seconds, cost in US
-    dollars. `at` is when the episode ended, in seconds since 1970, UTC.
+    dollars. `at` is when the episode ended, in seconds since 1970, UTC. `judge` is the worker that graded the
+    answer, where one did.
 
     The following compare with the reference plan (evaluation/access_score.py) and are None where the task has none:
     `access_precision`, `access_recall`, `matched_steps` (steps of the reference plan that the episode made too),
@@ -90,6 +100,7 @@ class ResultRow(BaseModel):
     oracle_depth: int | None = None
     overshared_chars: int | None = None
     at: float = 0.0
+    judge: JudgeKey | None = None
 
     @property
     def task_key(self) -> TaskKey:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pydantic import BaseModel
 
 from trainer.results.figures import compute_figures
-from trainer.results.rows import ResultRow
+from trainer.results.judge_agreement import list_judges
+from trainer.results.rows import JudgeKey, ResultRow
 
 
 class Evaluation(BaseModel):
@@ -17,7 +18,7 @@ class Evaluation(BaseModel):
     them, are right. `family` and `split` are "all" and `level` is 0 where the tasks differ in them; `cells` then
     holds the figures by family, level and split. `turns` counts turns, `turn_errors` those that could not be parsed.
     `steps` and `width` (the most steps that could run at once) are means over episodes. `wall_s` is the time in which
-    at least one episode ran.
+    at least one episode ran. `judges` are the workers that graded answers.
     """
 
     orchestrator: str
@@ -44,6 +45,7 @@ class Evaluation(BaseModel):
     tokens: int
     cost: float
     episodes: list[str]
+    judges: list[JudgeKey] = []
     cells: list[Evaluation] = []
 
 
@@ -86,6 +88,7 @@ def _summarize_rows(orchestrator: str, condition: str, rows: Sequence[ResultRow]
         tokens=figures.tokens,
         cost=figures.cost,
         episodes=[row.episode for row in rows],
+        judges=list_judges(rows),
     )
 
 

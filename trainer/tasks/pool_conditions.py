@@ -33,7 +33,7 @@ Renaming: TypeAlias = Mapping[str, str]  # old name -> new name; who is not in i
 Condition: TypeAlias = Callable[[Pool, int], tuple[Pool, Renaming]]
 
 # Kinds that call another worker, which their configuration holds as `inner`.
-LATER_SETTINGS = ("free", "effects", "context_tokens", "summarizer")
+LATER_SETTINGS = ("free", "effects", "context_tokens", "summarizer", "judge_only")
 WRAPPERS = ("flaky", "delayed", "renamed_parameters")
 FLAKY_RATE = 0.5
 FLAKY_STATUSES = ("EXEC_ERR", "EXEC_ERR", "EXEC_ERR", "TIMEOUT")

@@ -5,7 +5,7 @@ import { differencePlot, heat, shade } from "./charts.js";
 import { Figure, table } from "./figure.js";
 import { emptyState, Filters } from "./filters.js";
 import { all, ask, one } from "./address.js";
-import { difference, interval, percent, plural, points } from "./formats.js";
+import { difference, interval, joinSentences, percent, plural, points } from "./formats.js";
 
 /** @typedef {import("./page.js").ComparePage} ComparePage */
 /** @typedef {import("../types").MatrixRow} MatrixRow */
@@ -75,8 +75,8 @@ export class MatrixView {
     ];
     const matrix = table({
       name: "matrix", title: "Generalization matrix",
-      about: "Mean with 95 % interval; below it the change against the seen pool on the same tasks, in points.", columns, rows: reply.rows,
-      key: (row) => row.orchestrator,
+      about: `Mean with 95 % interval; below it the change against the seen pool on the same tasks, in points.${joinSentences(reply.judges)}`,
+      columns, rows: reply.rows, key: (row) => row.orchestrator,
     });
     const pictured = new Figure({
       show: el("span.podium-offscreen"), name: "matrix", title: "Generalization matrix",
@@ -187,7 +187,7 @@ export class AblationView {
       reply.workers.map((row) => ({ ...row, label: `without ${row.without}`, value: row.change, note: `${difference(row.change)}` }));
     const figure = new Figure({
       name: "ablation", title: `What ${name} loses without each worker`,
-      about: `In points against the whole pool (${interval(reply.seen.mean)}, ${plural(reply.seen.tasks, "task")}), on the same tasks.`,
+      about: `In points against the whole pool (${interval(reply.seen.mean)}, ${plural(reply.seen.tasks, "task")}), on the same tasks.${joinSentences(reply.judges)}`,
       draw: (width) => differencePlot(width, rows, { written: points }),
       data: () => ({
         columns: ["without", "change", "change_low", "change_high", "mean", "low", "high", "tasks"],

@@ -36,6 +36,14 @@ export function difference([mean, low, high]) {
   return `${points(mean)} [${points(low)}, ${points(high)}]`;
 }
 
+/**
+ * Sentences as they follow another one.
+ * @param {string[]} list
+ */
+export function joinSentences(list) {
+  return list.map((sentence) => ` ${sentence}`).join("");
+}
+
 /** @param {number} value */
 export function points(value) {
   const text = Math.abs(value * 100).toFixed(1);

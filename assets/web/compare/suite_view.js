@@ -7,7 +7,7 @@ import { emptyState, Filters } from "./filters.js";
 import { dotPlot, scatter, shareBars } from "./charts.js";
 import { TaskList } from "./tasks.js";
 import { all, ask, one, put } from "./address.js";
-import { difference, formatFixed, interval, palette, percent, plural, price } from "./formats.js";
+import { difference, formatFixed, interval, joinSentences, palette, percent, plural, price } from "./formats.js";
 
 /** @typedef {import("./page.js").ComparePage} ComparePage */
 /** @typedef {import("../types").SuiteRow} SuiteRow */
@@ -103,7 +103,7 @@ export class SuiteView {
     const most = reply.rows.reduce((best, row) => (row.episodes > best.episodes ? row : best), reply.rows[0]);
     const best = reply.best_single ? ` The best single worker is ${reply.best_single}.` : "";
     const few = most.tasks < 200 ? " Under 200 tasks a gap of five points is within chance." : "";
-    return `${plural(reply.rows.length, "orchestrator")}, ${plural(most.tasks, "task")}, ${plural(most.k, "sample")} each. Intervals are 95 %, resampled over tasks.${few}${best}`;
+    return `${plural(reply.rows.length, "orchestrator")}, ${plural(most.tasks, "task")}, ${plural(most.k, "sample")} each. Intervals are 95 %, resampled over tasks.${few}${best}${joinSentences(reply.judges)}`;
   }
 
   /**

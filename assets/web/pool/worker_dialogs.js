@@ -35,7 +35,7 @@ export function openWorker(page, worker, replacing, back = null) {
   const config = new Form(kind.schema, worker.config, { special });
   const advanced = new Form(page.state.advanced_schema, worker, { special });
   const more =
-    el("details.page-more", {}, el("summary", {}, "Guards: time-out, retries, output check, fallback, rate, prices, effects, context"), advanced.root);
+    el("details.page-more", {}, el("summary", {}, "Guards: time-out, retries, output check, fallback, rate, prices, effects, context, judging"), advanced.root);
   const general = el("div.form-general", { role: "alert" });
   const draft = () => ({ ...common.read(), ...advanced.read(), kind: kind.name, enabled: worker.enabled ?? true, config: config.read() });
   /** @param {Problem[]} problems */
@@ -84,11 +84,11 @@ function specialFields(page, worker) {
   return (name, rule, value) => {
     if (name === "api_key") return keyField(page, { label: "API key", about: rule.description || "", value: value ?? rule.default ?? "" });
     if (name === "fallback") {
-      const others = page.state.pool.workers.filter((other) => other.name !== worker.name && other.role !== "recursion");
+      const others = page.state.pool.workers.filter((other) => other.name !== worker.name && other.role !== "recursion" && !other.judge_only);
       return choiceField(rule, value, [["", "none"], ...others.map((other) => [other.name, other.name])]);
     }
     if (name === "summarizer") {
-      const agents = page.state.pool.workers.filter((other) => other.name !== worker.name && other.role === "agent");
+      const agents = page.state.pool.workers.filter((other) => other.name !== worker.name && other.role === "agent" && !other.judge_only);
       return choiceField(rule, value, [["", "none"], ...agents.map((other) => [other.name, other.name])], "Summarizer");
     }
     return name === "output" ? outputField(rule, value) : null;

@@ -31,7 +31,8 @@ def build_matrix(shelf: ResultShelf, selection: Selection) -> MatrixDocument:
             choices=list_choices(shelf, selection.jobs),
         )
 
-    return shelf.once(("matrix", selection), selection.jobs, make)
+    document = shelf.once(("matrix", selection), selection.jobs, make)
+    return document.model_copy(update={"judges": shelf.describe_judges(selection)})
 
 
 def _build_cells(rows: Sequence[ResultRow]) -> dict[str, MatrixCell]:
@@ -77,7 +78,8 @@ def build_ablation(shelf: ResultShelf, selection: Selection, orchestrator: str) 
             choices=list_choices(shelf, selection.jobs),
         )
 
-    return shelf.once(("ablation", selection, orchestrator), selection.jobs, make)
+    document = shelf.once(("ablation", selection, orchestrator), selection.jobs, make)
+    return document.model_copy(update={"judges": shelf.describe_judges(Selection(selection.jobs))})
 
 
 def _list_drops(conditions: Mapping[str, Sequence[ResultRow]], seen: Sequence[ResultRow]) -> list[WorkerDrop]:

@@ -18,7 +18,8 @@ from studio.pages.compare.schema import EvaluationLine
 from studio.pages.train.job_document import load_job_recipe
 from studio.pages.train.progress import isoformat
 from trainer.jobs.queue import JobRow, JobStore
-from trainer.results.rows import RESULTS, ResultRow, Slot, list_orchestrators, read_results
+from trainer.results.judge_agreement import describe_judges, list_judges
+from trainer.results.rows import RESULTS, JudgeKey, ResultRow, Slot, list_orchestrators, read_results
 
 T = TypeVar("T")
 KEPT_ANSWERS = 64
@@ -83,6 +84,13 @@ class ResultShelf:
         if not kept:
             raise NoResults("No episode of these evaluations is of that kind. Take a filter away.")
         return kept
+
+    def describe_judges(self, selection: Selection) -> list[str]:
+        """A sentence about each judge that the figures of a selection rest on, by what is measured of it now."""
+        return describe_judges(self.once(("judges", selection), selection.jobs, lambda: self._list_judges(selection)))
+
+    def _list_judges(self, selection: Selection) -> list[JudgeKey]:
+        return list_judges(self.rows(selection))
 
     def _merge_rows(self, jobs: Sequence[str]) -> list[ResultRow]:
         rows: dict[Slot, ResultRow] = {}

@@ -200,6 +200,7 @@ class SuiteDocument(PageDocument):
     equal_cost: dict[MeanPrice, dict[str, EqualCost]]
     turns: dict[str, dict[str, float]]
     choices: FilterChoices
+    judges: list[str] = Field(default=[], description="A sentence about each judge that the figures rest on.")
 
 
 class ChangedTask(PageDocument):
@@ -255,6 +256,7 @@ class MatrixDocument(PageDocument):
     rows: list[MatrixRow]
     held_out: list[str]
     choices: FilterChoices
+    judges: list[str] = Field(default=[], description="A sentence about each judge that the figures rest on.")
 
 
 class WorkerDrop(PageDocument):
@@ -279,6 +281,7 @@ class AblationDocument(PageDocument):
     workers: list[WorkerDrop]
     shares: dict[str, float]
     choices: FilterChoices
+    judges: list[str] = Field(default=[], description="A sentence about each judge that the figures rest on.")
 
 
 # Training

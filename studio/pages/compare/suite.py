@@ -88,7 +88,8 @@ def build_suite(shelf: ResultShelf, selection: Selection, reference: str) -> Sui
             choices=list_choices(shelf, selection.jobs),
         )
 
-    return shelf.once(("suite", selection, reference), selection.jobs, make)
+    document = shelf.once(("suite", selection, reference), selection.jobs, make)
+    return document.model_copy(update={"judges": shelf.describe_judges(choose_condition(shelf, selection))})
 
 
 def group_by_orchestrator(shelf: ResultShelf, selection: Selection) -> dict[str, OrchestratorResults]:

@@ -192,7 +192,7 @@ class PoolCommands(PageCommands):
     def _check_local(self, fields: Fields) -> PageReply:
         """Probe what has not been probed yet, but for workers whose probe leaves this process or starts a program."""
         stored = self._pools.latest(text(fields, "pool"))
-        unknown = [spec for spec in stored.pool.enabled if spec.model_dump_json() not in self._runtime.probes]
+        unknown = [spec for spec in stored.pool.switched_on if spec.model_dump_json() not in self._runtime.probes]
         near = [spec for spec in unknown if not kind_of(spec).load().remote and not runs_program(spec)]
         self._runtime.check_workers(near)
         return self._state(stored)

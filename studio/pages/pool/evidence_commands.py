@@ -180,6 +180,9 @@ class EvidenceCommands(PageCommands):
     def _read(self, fields: Fields) -> tuple[Pool, str]:
         pool = self._runtime.store.pools.latest(text(fields, "pool")).pool
         spec = pool.worker(text(fields, "name"))
+        if spec.judge_only:
+            sentence = f"{spec.name} only judges: podium pool judge measures how far it agrees with you"
+            raise InvalidPool([("", sentence)])
         # Measuring switches it on, and calls it.
         if not spec.enabled and (wants := list_wants(spec)) and not self._was_on(pool.name, spec):
             raise InvalidPool([("", f"{spec.name} is off and {'; '.join(wants)}. Switch it on first, if you agree")])

@@ -151,7 +151,7 @@ class PoolApi:
 
     def check(self, pool: str) -> Document:
         """Probe the enabled workers, but not those that would start a program here."""
-        specs = [spec for spec in self._pools.latest(pool).pool.enabled if not _find_program(spec)]
+        specs = [spec for spec in self._pools.latest(pool).pool.switched_on if not _find_program(spec)]
         health = {spec.name: self._send("check_worker", pool=pool, name=spec.name)["health"] for spec in specs}
         return {"ok": all(row["ok"] for row in health.values()), "workers": health}
 

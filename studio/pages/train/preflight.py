@@ -70,7 +70,7 @@ def _cluster_missing(recipe: Recipe, pool: Pool | None, _store: Store) -> Iterat
         except TrainingFailed as error:
             yield LaunchGap("where", as_sentence(error))
     if clusters:
-        secrets = list_references([spec.config for spec in pool.enabled]) if pool else []
+        secrets = list_references([spec.config for spec in pool.switched_on]) if pool else []
         named = f" and the secrets {', '.join(secrets)}" if secrets else ""
         sentence = f"Every node needs this version of Podium{named}. The nodes are asked before the first episode."
         yield LaunchGap("where", sentence, blocks=False)
@@ -159,7 +159,7 @@ def _judges_missing(recipe: Recipe, pool: Pool | None, _store: Store) -> Iterato
     except TrainerError:
         return
     judges = {task.verifier.worker for task in tasks if isinstance(task.verifier, JudgeCheck)}
-    there = {spec.name for spec in pool.workers if spec.enabled}
+    there = {spec.name for spec in pool.switched_on}
     if lacking := sorted(judges - there):
         sentence = f"Tasks are graded by {', '.join(lacking)}, which the pool {pool.name} has not, or not switched on."
         yield LaunchGap("pool", sentence, f"/pool?pool={pool.name}")
@@ -167,11 +167,13 @@ def _judges_missing(recipe: Recipe, pool: Pool | None, _store: Store) -> Iterato
 
 def _keys_missing(_recipe: Recipe, pool: Pool | None, _store: Store) -> Iterator[LaunchGap]:
     """Keys that workers name and that are not set on this machine."""
-    for reference in list_references([spec.config for spec in pool.enabled]) if pool is not None else ():
+    for reference in list_references([spec.config for spec in pool.switched_on]) if pool is not None else ():
         try:
             resolve(reference)
         except SecretNotFound as error:
-            users = [spec.name for spec in pool.enabled if reference in list_references(spec.config)] if pool else []
+            users = (
+                [spec.name for spec in pool.switched_on if reference in list_references(spec.config)] if pool else []
+            )
             yield LaunchGap("pool", as_sentence(f"{error}, for {', '.join(users)}"), blocks=False)
 
 
@@ -179,7 +181,7 @@ def _prices_missing(recipe: Recipe, pool: Pool | None, _store: Store) -> Iterato
     """Workers that a capped job cannot call, because nobody knows what they cost."""
     if recipe.max_cost is None or pool is None:
         return
-    unpriced = [spec.name for spec in pool.agents() if lacks_price(spec, kind_of(spec).load(), load_config(spec))]
+    unpriced = [spec.name for spec in pool.switched_on if lacks_price(spec, kind_of(spec).load(), load_config(spec))]
     if unpriced:
         sentence = (
             f"The job has a cap, and {', '.join(unpriced)} has no price: give each its price_in and price_out, or say "

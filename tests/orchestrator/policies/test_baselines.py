@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.engine.episode import StepRun
+from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Step
 from orchestrator.policies.cascade import JudgedReply, judge_reply
 from orchestrator.policies.registry import make_orchestrator
@@ -85,6 +86,23 @@ def test_a_reply_that_fails_the_check_goes_to_the_next_who_is_believed(endpoint,
     assert "Confidence" in asked()[0][1] and asked()[1] == ("dear", "6*7?"), (
         "the last one is asked for the answer alone"
     )
+
+
+def test_a_judge_is_no_link_of_a_cascade(endpoint):
+    judge = agent("judge", endpoint, price_out=99, judge_only=True)
+    episode = play("cascade", endpoint, lambda _: "unsure", ("a", "b", judge), max_rounds=5)
+    assert workers(episode) == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["model:judge", "react:judge", "direct:judge"])
+def test_a_judge_orchestrates_nothing(endpoint, name):
+    with pytest.raises(UnknownOrchestrator, match="has no agent 'judge'; it has: a"):
+        play(name, endpoint, lambda _: "42", ("a", agent("judge", endpoint, judge_only=True)))
+
+
+def test_no_plan_hears_of_a_judge(endpoint):
+    play("model:a", endpoint, lambda _: '{"answer": "42"}', ("a", agent("referee", endpoint, judge_only=True)))
+    assert "calc" in str(Endpoint.bodies) and "referee" not in str(Endpoint.bodies)
 
 
 def test_when_the_last_agent_fails_the_surest_reply_before_it_counts(endpoint):

@@ -9,7 +9,10 @@ import pytest
 import stamina
 
 from pool_registry.actions import Action, Observation, Status
-from pool_registry.calls.live_pool import live_pool
+from pool_registry.calls.caching_pool import CachingPool
+from pool_registry.calls.effect_free_pool import refuse_effects
+from pool_registry.calls.live_pool import LiveWorker, live_pool
+from pool_registry.calls.run_limits import RunLimits
 from pool_registry.pool import Pool
 from tests.pool_registry.support.kinds_for_tests import Counts, Flaky, odd_kinds, spec
 
@@ -101,3 +104,25 @@ def test_a_call_costs_little_more_than_the_work_itself():
             return (time.perf_counter() - started) / 2000
 
     assert asyncio.run(many()) < 1e-3
+
+
+def test_a_plan_that_names_a_judge_hears_that_it_only_judges():
+    judge = spec("counts").model_copy(update={"name": "judge", "judge_only": True})
+    seen = call(spec("dirty"), judge, worker="judge")
+    assert (seen.status, seen.error.code) == (Status.PARSE_ERR, "unknown_worker")
+    assert seen.error.message == "judge only judges answers; use one of: dirty"
+
+
+def test_views_of_a_pool_keep_the_judges_that_they_name():
+    judge = spec("counts").model_copy(update={"name": "judge", "judge_only": True})
+
+    async def look() -> tuple[LiveWorker | None, ...]:
+        async with live_pool(Pool(name="p", workers=(spec("dirty"), judge))) as pool:
+            assert "judge" not in pool.workers
+            limited = pool.limit(RunLimits(max_cost=1.0))
+            views = (pool, CachingPool(pool), refuse_effects(pool), limited, pool.narrow({"dirty"}))
+            return tuple(view.find_judge("judge") for view in (*views, pool.limit(RunLimits(("judge",)))))
+
+    whole, cached, guarded, capped, narrowed, banned = asyncio.run(look())
+    assert whole is not None and whole is cached is guarded is capped
+    assert narrowed is None and banned is None

@@ -10,7 +10,10 @@ from typer.testing import CliRunner
 
 from pool_registry.errors import InvalidPool
 from studio.__main__ import app
+from tests.orchestrator.support.endpoint import Endpoint, endpoint
 from tests.trainer.support.shop import build_shop
+
+__all__ = ["endpoint"]
 
 
 @pytest.fixture
@@ -44,6 +47,48 @@ def test_a_pool_is_made_filled_and_tried(podium, tmp_path):
     assert "calc (tool, calculator, off)" in podium("show", "crm")
     podium("remove", "crm", "books")
     assert "books" not in podium("show", "crm")
+
+
+@pytest.mark.medium
+def test_every_field_of_a_worker_is_set_from_the_command_line(podium):
+    podium("new", "mine")
+    settings = [
+        *("--set", "base_url=https://models.example.com/v1", "--set", "config.model=m", "--set", "price_in=0.5"),
+        *("--set", "judge_only=true", "--set", "effects=none", "--set", 'extra={"top_p": 0.9}'),
+        *("--set", "output.pattern=YES|NO"),
+    ]
+    podium("add", "mine", "judge", "--kind", "chat", "--description", "Grades.", *settings)
+    [added] = json.loads(podium("show", "mine", "--json"))["workers"]
+    assert (added["price_in"], added["judge_only"], added["effects"]) == (0.5, True, "none")
+    assert (added["config"]["model"], added["config"]["extra"]) == ("m", {"top_p": 0.9})
+    assert added["output"]["pattern"] == "YES|NO"
+    assert "judge (agent, chat, judge): Grades." in podium("show", "mine")
+    podium("set", "mine", "judge", "--set", "timeout_s=9", "--set", "output=null", "--set", "extra.seed=3")
+    [changed] = json.loads(podium("show", "mine", "--json"))["workers"]
+    assert (changed["timeout_s"], changed["output"], changed["price_in"]) == (9, None, 0.5)
+    assert changed["config"]["extra"] == {"top_p": 0.9, "seed": 3}
+    podium("set", "mine", "judge", "--set", "name=referee")
+    assert "referee (agent, chat, judge)" in podium("show", "mine")
+
+
+@pytest.mark.medium
+def test_what_a_changed_worker_newly_wants_is_confirmed_first(podium):
+    podium("new", "mine")
+    url = "base_url=https://models.example.com/v1"
+    podium("add", "mine", "far", "--kind", "chat", "--description", "A model.", "--set", url, "--set", "model=m")
+    key = ("set", "mine", "far", "--set", "api_key=env:SOME_KEY")
+    podium(*key, code=1)
+    assert "SOME_KEY" not in podium("show", "mine", "--json")
+    podium(*key, "--yes")
+    assert "env:SOME_KEY" in podium("show", "mine", "--json")
+
+
+@pytest.mark.medium
+def test_settings_hold_for_all_that_a_source_offers(podium, tmp_path):
+    (tmp_path / "tools.py").write_text('def double(x: float) -> float:\n    """Twice a number."""\n    return 2 * x\n')
+    podium("new", "sums")
+    podium("add", "sums", "--from", f"function:{tmp_path / 'tools.py'}", "--set", "price_call=0.01")
+    assert json.loads(podium("show", "sums", "--json"))["workers"][0]["price_call"] == 0.01
 
 
 def test_a_pools_file_comes_back_byte_for_byte(podium, tmp_path):
@@ -82,7 +127,14 @@ def test_everything_that_a_file_of_functions_offers_is_added_or_one_of_it(podium
     [
         (["show", "nothing"], "there is no pool 'nothing'; there are: starter"),
         (["add", "starter", "x", "--kind", "nonsense", "--description", "d"], "nonsense"),
-        (["add", "starter", "x", "--kind", "sql", "--description", "d", "--set", "database"], "KEY=VALUE"),
+        (["add", "starter", "x", "--kind", "sql", "--description", "d", "--set", "database"], "FIELD=VALUE"),
+        (["set", "starter", "calculator", "--set", "pric_in=2"], "a worker has name, description"),
+        (["set", "starter", "atlas_search", "--set", "config.topk=2"], "the kind search has corpus, top_k"),
+        (["set", "starter", "calculator", "--set", "timeout_s=soon"], "timeout_s"),
+        (["set", "starter", "calculator", "--set", "price_in=NaN"], "price_in"),
+        (["set", "starter", "calculator", "--set", "judge_only=true"], "only a language model can judge"),
+        (["set", "starter", "calculator", "--set", "name.first=x"], "name holds"),
+        (["set", "starter", "calculator"], "nothing to change"),
         (["add", "starter", "--from", "carrier:pigeon"], "--from takes function:"),
         (["add", "starter", "tools.py"], "--from function:FILE.py"),
         (["add", "nothing", "--from", "function:x.py"], "make it with: podium pool new nothing"),
@@ -150,3 +202,24 @@ def test_a_key_within_a_longer_setting_is_refused_with_what_to_write_instead(pod
             *("--set", f"url=https://api.example.com/x?api_key={KEY}"),
         )
     assert KEY not in str(refused.value) and keyring_keys == {}
+
+
+@pytest.mark.medium
+def test_a_judge_is_measured_against_verdicts_of_a_file(podium, tmp_path, monkeypatch, endpoint):
+    Endpoint.reply = staticmethod(lambda messages: "YES" if "good" in messages[-1]["content"] else "NO")
+    podium("new", "mine")
+    settings = [*("--set", f"base_url={endpoint}"), *("--set", "model=m"), *("--set", "judge_only=true")]
+    podium("add", "mine", "referee", "--kind", "chat", "--description", "Grades.", *settings)
+    judge = ("judge", "referee", "--pool", "mine")
+    with pytest.raises(InvalidPool, match="Keep as a task"):
+        podium(*judge)
+    lines = [{"query": "?", "answer": text, "right": right} for text, right in (("good", True), ("bad", False)) * 9]
+    lines += [{"query": "?", "answer": "good", "expected": "bad", "right": False}] * 2
+    (tmp_path / "verdicts.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    shown = podium(*judge, "--verdicts", str(tmp_path / "verdicts.jsonl"))
+    assert shown.startswith("Judge referee agrees with 18 of 20 of your verdicts")
+    assert "false yes 2, false no 0" in shown
+    document = json.loads(podium(*judge, "--verdicts", str(tmp_path / "verdicts.jsonl"), "--json"))
+    assert (document["agreeing"], document["verdicts"]) == (18, 20)
+    with pytest.raises(Exception, match="there is no worker 'nobody'"):
+        podium("judge", "nobody", "--pool", "mine", "--verdicts", str(tmp_path / "verdicts.jsonl"))

@@ -22,8 +22,9 @@ from trainer.errors import InvalidRecipe
 from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe
 from trainer.results.figures import compute_figures
+from trainer.results.judge_agreement import count_agreement, save_agreement
 from trainer.results.paired import compare_paired
-from trainer.results.rows import RESULTS, ResultRow, read_results
+from trainer.results.rows import RESULTS, JudgeKey, ResultRow, read_results
 
 
 @pytest.fixture(scope="module")
@@ -336,3 +337,24 @@ def test_every_orchestrator_is_compared_with_the_baselines_at_equal_cost(client,
     single = next(row for row in told["rows"] if row["orchestrator"] == "direct:solver")
     assert against["shares"] == {"direct:solver": 1.0}
     assert against["difference"][0] == pytest.approx(1 - single["mean"][0])
+
+
+def test_every_view_says_how_far_its_judge_agrees_with_the_person(client, jobs, measured, rows):
+    chosen = {"job": measured[0]}
+    judge = JudgeKey(name="referee", work="a" * 16)
+    path = jobs.folder(measured[0]).path / RESULTS
+    text = path.read_text(encoding="utf-8")
+    assert client.get("/api/compare/suite", params=chosen).json()["judges"] == []
+    extra = rows[0].model_copy(update={"index": 501, "query": "judged", "judge": judge})
+    path.write_text(f"{text}{extra.model_dump_json()}\n", encoding="utf-8")
+    try:
+        views = ("suite", "matrix", "ablation")
+        for view in views:
+            [sentence] = client.get(f"/api/compare/{view}", params=chosen).json()["judges"]
+            assert sentence.startswith("Judge referee: not measured against your verdicts")
+        save_agreement(count_agreement(judge, [(True, True)] * 18 + [(True, False)] * 2))
+        for view in views:
+            [sentence] = client.get(f"/api/compare/{view}", params=chosen).json()["judges"]
+            assert sentence.startswith("Judge referee agrees with 18 of 20 of your verdicts"), "measured meanwhile"
+    finally:
+        path.write_text(text, encoding="utf-8")

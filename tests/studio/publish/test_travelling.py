@@ -233,3 +233,12 @@ def run_elsewhere(folder: Path, script: str, home: Path) -> subprocess.Completed
     environment |= {"XDG_CACHE_HOME": str(home / "cache"), "PODIUM_HOME": str(home / "elsewhere")}
     command = [sys.executable, "-c", script.format(folder=folder)]
     return subprocess.run(command, capture_output=True, text=True, cwd="/", env=environment, timeout=300, check=False)
+
+
+def test_a_judge_travels_only_to_where_answers_are_graded():
+    settings = {"base_url": "https://models.example.com/v1", "model": "m", "api_key": "env:JUDGE_KEY"}
+    judge = spec("judge", "chat", **settings).model_copy(update={"judge_only": True})
+    pool = Pool(name="own", workers=(spec("calc", "calculator"), judge))
+    space, rented = travellers(pool), travellers(pool, with_judges=True)
+    assert space.stays == (("judge", "it only judges"),) and not space.secrets
+    assert rented.pool.workers[1].judge_only and rented.secrets[0].workers == ("judge",)
