@@ -38,6 +38,21 @@ def make(
         typer.Option(help="An agent of the pool must solve a task in one of so many tries; 0: none is asked.", min=0),
     ] = 0,
     checker: Annotated[str, typer.Option(help="The agent that tries. Default: that of --words, else the first.")] = "",
+    author: Annotated[
+        str, typer.Option(help="An agent of the pool that writes questions for the agents; others check the answers.")
+    ] = "",
+    answerers: Annotated[str, typer.Option(help="Agents that answer, with commas. Default: all but the author.")] = "",
+    judge: Annotated[
+        str, typer.Option(help="An agent that says whether answers in other words are the same: one that has no vote.")
+    ] = "",
+    agree: Annotated[
+        int, typer.Option(help="How many answers must agree; 0: 3, or all where fewer are asked.", min=0)
+    ] = 0,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(help="Most US dollars that the agents may cost now; the same command goes on.", min=0),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what the agents will take.")] = False,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.", min=0)] = 0,
     out: Annotated[
         Path | None, typer.Option(help="The task file. Default: tasks/POOL.jsonl in the data folder.")
@@ -47,20 +62,30 @@ def make(
 ) -> None:
     """Make practice tasks for a pool: queries with answers and reference plans, from calls that its workers answer.
 
-    Agents and workers whose calls may have effects are left out; --allow NAME takes one in. What you added or edited in
-    the file stays, and what you struck is not made again.
+    Workers whose calls may have effects are left out; --allow NAME takes one in. Agents get questions that --author
+    writes about the field of each, kept where the answers of several agree. What you added or edited in the file stays,
+    and what you struck is not made again.
     """
     from trainer.cli.terminal_tables import practice_text, print_rich
+    from trainer.tasks.practice.agents.panel import PanelOptions
     from trainer.tasks.practice.make_tasks import PracticeOptions
-    from trainer.tasks.practice.stored import find_practice_file, make_and_save
+    from trainer.tasks.practice.stored import estimate_questions, find_practice_file, make_and_save
 
     with open_data_folder(home) as store:
-        options = PracticeOptions(count, max_steps, seed, frozenset(allow or ()), words, tries, checker)
+        names = tuple(name.strip() for name in answerers.split(",") if name.strip())
+        panel = PanelOptions(author, names, judge, agree, max_cost)
+        options = PracticeOptions(count, max_steps, seed, frozenset(allow or ()), words, tries, checker, panel=panel)
         file = out or find_practice_file(pool)
+        estimate = asyncio.run(estimate_questions(store, pool, options, file))
+        if estimate is not None or dry_run:
+            typer.echo(estimate.describe() if estimate else "No agent writes questions.", err=not dry_run)
+        if dry_run:
+            return
         tasks, merge = asyncio.run(make_and_save(store, pool, options, file))
     if as_json:
         document: dict[str, object] = {"file": str(file), "tasks": tasks.count_splits(), "calls": dict(tasks.calls)}
         document |= {"made": merge.made, "own": merge.own, "struck": merge.struck, "checked": tasks.checked}
+        document |= {"agents": tasks.agents}
         typer.echo(json.dumps({**document, "left_out": dict(tasks.reasons)}, indent=1))
     else:
         print_rich(practice_text(tasks, merge, file))

@@ -81,6 +81,7 @@ def build_task_document(task: Task) -> dict[str, JsonValue]:
         "query": task.query,
         "answer": task.expected,
         "plan": json.loads(PlanDialect().format(task.oracle_turn, ())) if task.oracle_turn else None,
+        **({"checked": task.checked} if task.checked else {}),
     }
 
 
@@ -90,7 +91,7 @@ def task_text(task: Task) -> Group:
     lines = [
         Text(f"{ref.family} level {ref.level}, {ref.split} {ref.index}"),
         Text(f"Query:  {task.query}"),
-        Text(f"Answer: {as_text(task.expected)}"),
+        Text(f"Answer: {as_text(task.expected)}{f' (checked by {task.checked})' if task.checked else ''}"),
     ]
     if task.oracle_turn is None:
         return Group(*lines, Text("There is no reference plan."))
@@ -122,19 +123,19 @@ def practice_text(tasks: PracticeTasks, merge: Merge, file: Path) -> Group:
     """Show made tasks: how many in each split, of how many calls, what was left out and why, and a few queries."""
     notes = [f"{merge.own:,} of your own stay"] if merge.own else []
     notes += [f"{merge.struck:,} that you struck or edited stay out"] if merge.struck else []
-    notes += [tasks.checked] if tasks.checked else []
-    table = _new_table("split", "steps", "query", "answer")
+    notes += [text for text in (tasks.checked, tasks.agents) if text]
+    table = _new_table("split", "steps", "query", "answer", "checked by")
     spread = max(1, len(tasks.lines) // (2 * PREVIEW))
     for line in tasks.lines[::spread][: 2 * PREVIEW]:
         steps = (line.plan or {}).get("steps")
         count = len(steps) if isinstance(steps, list) else 0
         query, answer = shorten(one_line(line.query), 70, "…"), shorten(one_line(as_text(line.answer)), 40, "…")
-        table.add_row(*map(Text, (line.split or "", str(count), query, answer)))
+        table.add_row(*map(Text, (line.split or "", str(count), query, answer, line.checked or "its plan")))
     calls = ", ".join(f"{name} {count}" for name, count in tasks.calls.items())
     return Group(
         Text(f"{file}: {len(tasks.lines):,} tasks ({_counts_text(tasks.count_splits())})"),
         *map(Text, notes),
-        Text(f"made of calls of: {calls}"),
+        *([Text(f"made of calls of: {calls}")] if calls else []),
         *(Text(f"left out: {name}: {reason}") for name, reason in tasks.reasons.items()),
         table,
         Text(f"Read them over; in a recipe they are `tasks: {{source: file:{file}}}` and their plans are a teacher."),
@@ -149,6 +150,7 @@ def own_tasks_text(file: Path, rows: Sequence[FileLine], bad: Sequence[FileLine]
         assert task is not None, "the caller leaves out lines that are no tasks"
         query, answer = shorten(one_line(task.query), 70, "…"), shorten(one_line(as_text(task.expected)), 40, "…")
         author = "made" if row.is_made else "you"
+        author += f", checked by {task.checked}" if task.checked else ""
         cells = (str(row.number), task.ref.split, author, task.verifier.kind, ", ".join(task.workers), query, answer)
         table.add_row(*map(Text, cells))
     counts = _counts_text(dict(Counter(row.task.ref.split for row in rows if row.task)))

@@ -21,7 +21,7 @@ HELD_BACK = ("validation", "test")  # splits whose tasks measure what was traine
 class Task:
     """`oracle_turn` is one turn that solves the query with the workers of a pool; None where nobody gave one. `pool`
     is the pool that the task is run on, where that is not the one of the recipe: every generated task may have one of
-    its own."""
+    its own. `checked`: what says that the answer is right where nothing computed it, such as "agreement of 3"."""
 
     ref: TaskRef
     query: str
@@ -29,6 +29,7 @@ class Task:
     oracle_turn: Turn | None = None
     pool: Pool | None = None
     origin: Origin = ""
+    checked: str = ""
 
     @property
     def expected(self) -> JsonValue:

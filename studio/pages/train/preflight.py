@@ -167,14 +167,17 @@ def _judges_missing(recipe: Recipe, pool: Pool | None, _store: Store) -> Iterato
 
 def _keys_missing(_recipe: Recipe, pool: Pool | None, _store: Store) -> Iterator[LaunchGap]:
     """Keys that workers name and that are not set on this machine."""
-    for reference in list_references([spec.config for spec in pool.switched_on]) if pool is not None else ():
+    if pool is None:
+        return
+    users: dict[str, list[str]] = {}
+    for spec in pool.switched_on:
+        for reference in list_references(spec.config):
+            users.setdefault(reference, []).append(spec.name)
+    for reference, names in users.items():
         try:
             resolve(reference)
         except SecretNotFound as error:
-            users = (
-                [spec.name for spec in pool.switched_on if reference in list_references(spec.config)] if pool else []
-            )
-            yield LaunchGap("pool", as_sentence(f"{error}, for {', '.join(users)}"), blocks=False)
+            yield LaunchGap("pool", as_sentence(f"{error}, for {', '.join(names)}"), blocks=False)
 
 
 def _prices_missing(recipe: Recipe, pool: Pool | None, _store: Store) -> Iterator[LaunchGap]:

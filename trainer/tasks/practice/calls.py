@@ -29,6 +29,7 @@ MAX_PASSAGE_CHARS = 400
 MAX_ITEMS = 12  # of a list that a task asks for
 MAX_FIELDS = 8  # of an object that tasks ask for
 MAX_DEPTH = 3
+NOT_EXACT = "its answers are not exact; name an agent that writes questions (--author), and others check them"
 PASSAGES = ("documents", "search")  # kinds of workers that return a list of passages, the best first
 _PATH_NAME = re.compile(r"\.(\w+)")
 _HEADING = re.compile(r"\s*#[^\n]*\s*")
@@ -116,7 +117,7 @@ async def collect_calls(
 def explain_exclusion(worker: LiveWorker, allowed: frozenset[str]) -> str:
     """Why a worker is not called for practice; "" where it is."""
     if worker.role != "tool":
-        return "its answers are not exact"
+        return NOT_EXACT if worker.role == "agent" else "it runs an orchestrator, whose answers are not exact"
     if worker.spec.name in allowed:
         return ""
     if worker.has_effects:

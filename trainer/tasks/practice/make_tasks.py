@@ -19,7 +19,9 @@ from orchestrator.policies.oracle import OraclePolicy
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool
 from trainer.errors import UnusableTasks
-from trainer.tasks.practice.calls import CallBook, KnownCall, collect_calls
+from trainer.tasks.practice.agents.make_agent_tasks import AgentTasks, make_agent_tasks
+from trainer.tasks.practice.agents.panel import PanelOptions
+from trainer.tasks.practice.calls import NOT_EXACT, CallBook, KnownCall, collect_calls, explain_exclusion
 from trainer.tasks.practice.compose import Composer, Draft
 from trainer.tasks.practice.rewrite import rewrite_queries
 from trainer.tasks.practice.solve_check import list_solved
@@ -40,6 +42,7 @@ class PracticeOptions:
     words the queries; "" for the words of the workers' descriptions. `recorded`: arguments of earlier calls by worker.
     `tries`: in how many an agent (`checker`, else the one that words the queries, else the first of the pool) must
     reach the answer from the query; 0 asks no agent: the plan was run, and the query does not state the answer.
+    `panel`: who writes and answers the questions that are made for agents.
     """
 
     count: int = 100
@@ -50,17 +53,19 @@ class PracticeOptions:
     tries: int = 0
     checker: str = ""
     recorded: Mapping[str, Sequence[Mapping[str, JsonValue]]] = field(default_factory=dict)
+    panel: PanelOptions = field(default_factory=PanelOptions)
 
 
 @dataclass(frozen=True, slots=True)
 class PracticeTasks:
     """Lines of a task file; how many calls of each worker they are made of; why a worker is in none of them; and what
-    an agent's check said of them, "" where none was asked."""
+    an agent's check said of them, "" where none was asked. `agents`: what became of the questions for agents."""
 
     lines: tuple[TaskLine, ...]
     calls: Mapping[str, int]
     reasons: Mapping[str, str]
     checked: str = ""
+    agents: str = ""
 
     def count_splits(self) -> dict[str, int]:
         """The number of tasks in each split."""
@@ -68,30 +73,68 @@ class PracticeTasks:
         return {split: counts[split] for split in SHARES}
 
 
-async def make_practice_tasks(pool: LivePool, options: PracticeOptions) -> PracticeTasks:
-    """Make at most `options.count` tasks. Raises UnusableTasks when there are none, saying what to do."""
+async def make_practice_tasks(pool: LivePool, options: PracticeOptions, journal: Path | None = None) -> PracticeTasks:
+    """Make at most `options.count` tasks: of calls, of questions for agents, or half of each. `journal` is the file
+    that keeps what agents write and answer. Raises UnusableTasks when there are none, saying what to do."""
     for agent in filter(None, (options.agent, options.checker)):
         if agent not in pool.workers:
             raise UnusableTasks(pool.unknown_worker(agent))
     checker = _choose_checker(pool, options)
     book = await collect_calls(pool, options.recorded, options.allowed, seed=options.seed)
+    for_agents = needs_questions(pool, options)
+    lines = await _make_lines(pool, book, options, options.count // 2 if for_agents else 0)
+    checked = ""
+    if checker and lines:
+        lines, checked = await _keep_solved(lines, checker, options.tries, pool)
+    questions = await _make_questions(pool, book, options, journal, len(lines)) if for_agents else None
+    lines = _drop_repeated([*lines, *(questions.lines if questions else ())])
+    if not lines:
+        raise UnusableTasks(_explain_none(book, questions))
+    counts = {name: len({call.key for call in calls}) for name, calls in book.calls.items()}
+    reasons = {name: reason for name, reason in book.reasons.items() if not for_agents or reason != NOT_EXACT}
+    return PracticeTasks(tuple(lines), counts, reasons, checked, questions.describe() if questions else "")
+
+
+def needs_questions(pool: LivePool, options: PracticeOptions) -> bool:
+    """Whether questions are written for the agents of a pool: where somebody is named to write them, and where no other
+    worker can be called."""
+    if not pool.pool.agents():
+        return False
+    return options.panel.author != "" or all(explain_exclusion(row, options.allowed) for row in pool.workers.values())
+
+
+async def _make_lines(pool: LivePool, book: CallBook, options: PracticeOptions, reserved: int) -> list[TaskLine]:
+    """Tasks of calls, all but `reserved`."""
     parted = part_calls(book.calls, options.seed)
     lines: list[TaskLine] = []
     for split, share in SHARES.items():
         composer = Composer(pool, parted[split], make_random(f"practice/{options.seed}/{split}"))
-        drafts = await _draw_drafts(composer, round(options.count * share), options) if parted[split] else []
+        count = round((options.count - reserved) * share)
+        drafts = await _draw_drafts(composer, count, options) if parted[split] else []
         queries = [draft.query for draft in drafts]
         if options.agent:
             queries = await rewrite_queries(drafts, options.agent, pool)
         lines += [_make_line(query, draft, split) for query, draft in zip(queries, drafts, strict=True)]
-    lines = list({normalize_query(line.query): line for line in reversed(lines)}.values())[::-1]
-    if not lines:
-        raise UnusableTasks(_explain_none(book))
-    checked = ""
-    if checker:
-        lines, checked = await _keep_solved(lines, checker, options.tries, pool)
-    counts = {name: len({call.key for call in calls}) for name, calls in book.calls.items()}
-    return PracticeTasks(tuple(lines), counts, book.reasons, checked)
+    return _drop_repeated(lines)
+
+
+async def _make_questions(
+    pool: LivePool, book: CallBook, options: PracticeOptions, journal: Path | None, others: int
+) -> AgentTasks:
+    """Questions for the agents. Raises UnusableTasks where nobody can write or check them."""
+    count = options.count - others
+    try:
+        return await make_agent_tasks(pool, options.panel, book, count, journal, seed=options.seed, others=others)
+    except UnusableTasks as error:
+        tools = {name: reason for name, reason in book.reasons.items() if reason != NOT_EXACT}
+        if book.calls or not tools:
+            raise
+        raise UnusableTasks(f"{error}; of the other workers there is no task: {_list_reasons(tools)}") from error
+
+
+def _drop_repeated(lines: Sequence[TaskLine]) -> list[TaskLine]:
+    """The lines without queries that come again."""
+    return list({normalize_query(line.query): line for line in reversed(lines)}.values())[::-1]
 
 
 def _choose_checker(pool: LivePool, options: PracticeOptions) -> str:
@@ -183,9 +226,14 @@ def _trim(value: JsonValue) -> JsonValue:
     return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
-def _explain_none(book: CallBook) -> str:
-    reasons = "; ".join(f"{name}: {reason}" for name, reason in book.reasons.items())
-    return f"no practice task could be made: {reasons or 'the pool has no worker'}"
+def _explain_none(book: CallBook, questions: AgentTasks | None) -> str:
+    if questions is not None:
+        return f"no practice task could be made: {questions.describe()}"
+    return f"no practice task could be made: {_list_reasons(book.reasons) or 'the pool has no worker'}"
+
+
+def _list_reasons(reasons: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
 
 
 def save_practice_tasks(tasks: PracticeTasks, file: Path) -> Merge:

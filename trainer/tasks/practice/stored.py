@@ -8,14 +8,24 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from statistics import median
 
-from orchestrator.traces.store import Store
+from orchestrator.traces.store import Store, TraceStore
 from pool_registry.atomic_write import lock_file
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import writing_to
 from pool_registry.storage.data_folder import find_home
 from trainer.errors import UnusableTasks
-from trainer.tasks.practice.make_tasks import PracticeOptions, PracticeTasks, make_practice_tasks, save_practice_tasks
+from trainer.tasks.practice.agents.estimate import Estimate
+from trainer.tasks.practice.agents.make_agent_tasks import estimate_agent_tasks
+from trainer.tasks.practice.calls import explain_exclusion
+from trainer.tasks.practice.make_tasks import (
+    PracticeOptions,
+    PracticeTasks,
+    make_practice_tasks,
+    needs_questions,
+    save_practice_tasks,
+)
 from trainer.tasks.practice.recorded import list_recorded_arguments
 from trainer.tasks.practice.task_book import Merge, TaskBook
 from trainer.tasks.sources.jsonl import load_tasks, open_file
@@ -79,9 +89,29 @@ async def make_and_save(
         pass  # making tasks takes minutes: find out first
     recorded = list_recorded_arguments(store.traces, pool)
     async with live_pool(store.pools.latest(pool).pool) as live:
-        tasks = await make_practice_tasks(live, replace(options, recorded=recorded))
+        tasks = await make_practice_tasks(live, replace(options, recorded=recorded), TaskBook(place).journal_file)
     with writing_to(place):
         return tasks, save_practice_tasks(tasks, place)
+
+
+async def estimate_questions(
+    store: Store, pool: str, options: PracticeOptions, file: Path | None = None
+) -> Estimate | None:
+    """What the questions for agents will take; None where none are made. Raises UnusableTasks, or PoolNotFound."""
+    journal = TaskBook(file or find_practice_file(pool)).journal_file
+    async with live_pool(store.pools.latest(pool).pool) as live:
+        if not needs_questions(live, options):
+            return None
+        has_tools = any(not explain_exclusion(worker, options.allowed) for worker in live.workers.values())
+        count = options.count - options.count // 2 if has_tools else options.count
+        latencies = measure_latencies(store.traces, pool, [spec.name for spec in live.pool.agents()])
+        return estimate_agent_tasks(live, options.panel, count, latencies, journal, options.seed)
+
+
+def measure_latencies(traces: TraceStore, pool: str, workers: Iterable[str]) -> dict[str, float]:
+    """The median seconds of the recorded calls of each worker that has some."""
+    calls = {name: [call.latency_s for call in traces.recent_calls(name, pool) if call.latency_s] for name in workers}
+    return {name: median(seconds) for name, seconds in calls.items() if seconds}
 
 
 def open_task_book(pool: str) -> TaskBook:

@@ -56,12 +56,13 @@ class TaskBook:
     def __init__(self, file: Path) -> None:
         self.file = file
         self._record_file = file.with_suffix(".book")
+        self.journal_file = file.with_suffix(".questions")
         self._lock_file = file.with_suffix(".lock")
 
     @property
-    def files(self) -> tuple[Path, Path]:
-        """What the book is kept in: the tasks, and what is remembered about them."""
-        return self.file, self._record_file
+    def files(self) -> tuple[Path, ...]:
+        """What the book is kept in: the tasks, what is remembered about them, and what agents wrote and answered."""
+        return self.file, self._record_file, self.journal_file
 
     def read(self) -> list[FileLine]:
         """The lines of the file, those that are no tasks among them."""

@@ -104,6 +104,7 @@ class TaskLine(_LineModel):
     made: str | None = Field(
         default=None, max_length=60, description="The mark of `tasks make`, of what it wrote here."
     )
+    checked: str | None = Field(default=None, max_length=100, description="What says that a made answer is right.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +244,9 @@ def make_task(line: TaskLine, family: str, index: int) -> Task:
         raise ValueError("query: this must not be empty")
     turn = None if line.plan is None else _parse_plan(line.plan)
     split = line.split or assign_split(normalize_query(query))
-    return Task(TaskRef(line.family or family, 0, split, index), query, _make_verifier(line), turn)
+    return Task(
+        TaskRef(line.family or family, 0, split, index), query, _make_verifier(line), turn, checked=line.checked or ""
+    )
 
 
 def make_tasks(rows: Iterable[object], family: str) -> list[Task]:
