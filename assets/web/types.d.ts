@@ -830,9 +830,10 @@ export interface Limits {
   fallback: string;
 }
 
-/** Why a line is no task. */
+/** Why a line, a row or an item is no task; `place` names it, as in "Line 3". */
 export interface LineProblem {
   line: number;
+  place: string;
   sentence: string;
 }
 
@@ -1644,7 +1645,7 @@ export interface TasksDocument {
   verifiers: Record<string, string>;
 }
 
-/** What was pasted or uploaded: `rows` are some of the `total`, `lacking` workers that the pool has not. `form` says how it was read, `unit` what the numbers of problems count; `columns` are those of a table or of objects, of which two hold queries and answers. */
+/** What was pasted or uploaded: `rows` are some of the `total`, `lacking` workers that the pool has not. `form` says how it was read, `unit` what is counted as `left_out`; `columns` are those of a table or of objects, of which two hold queries and answers. */
 export interface TasksPreview {
   form: string;
   unit: string;

@@ -257,7 +257,7 @@ def test_bad_entry_points_leave_the_others_as_they_are(site):
 from trainer.methods.grpo.rewards import REWARDS, accuracy_reward, explain_missing_reward
 from trainer.tasks.registry import PROVIDERS, SUITES, open_source
 assert REWARDS["accuracy"].function is accuracy_reward
-assert type(SUITES["ledger"]).__name__ == "Joined" and PROVIDERS["file"].argument == ":PATH.jsonl"
+assert type(SUITES["ledger"]).__name__ == "Joined" and PROVIDERS["file"].argument == ":PATH"
 for problem in (*REWARDS.problems.values(), *PROVIDERS.problems.values()):
     print(problem)
 print(explain_missing_reward("luck"))

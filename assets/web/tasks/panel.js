@@ -121,7 +121,7 @@ export class TasksPanel {
     this.ways.hidden = this.tools.hidden = !own;
     this.about.textContent = summary(tasks);
     this.graded.replaceChildren(...Object.entries(tasks.verifiers).map(([kind, what]) => el("li", {}, el("b", {}, kind), what)));
-    this.problems.replaceChildren(...tasks.problems.map(({ line, sentence }) => el("li", {}, el("b", {}, `Line ${line}`), ` ${sentence}`)));
+    this.problems.replaceChildren(...tasks.problems.map(({ place, sentence }) => el("li", {}, el("b", {}, place), ` ${sentence}`)));
     this.list.replaceChildren(...tasks.rows.map((row) => this.item(row)));
     this.drawMore();
     this.drawStruck();

@@ -105,7 +105,7 @@ export class PasteTasks {
     const parts = [`${count(total)} ${total === 1 ? "task" : "tasks"}`];
     if (total) parts.push(`${counts.train} to learn, ${counts.validation} to watch, ${counts.test} to measure`);
     if (bad) parts.push(`${count(bad)} ${bad === 1 ? `${unit} is` : `${unit}s are`} no task and left out`);
-    const wrong = problems.map(({ line, sentence }) => el("li", {}, el("b", {}, `${capital(unit)} ${line}`), ` ${sentence}`));
+    const wrong = problems.map(({ place, sentence }) => el("li", {}, el("b", {}, place), ` ${sentence}`));
     if (lacking.length) wrong.push(el("li", {}, `The plans call ${lacking.join(", ")}, which this pool lacks.`));
     const shown = rows.slice(0, 5).map((row) => el("li", {}, el("b", {}, row.query), el("span", {}, `= ${row.answer}`), el("small", {}, `${row.split} · graded by ${row.verifier}`)));
     this.preview.replaceChildren(
@@ -141,6 +141,3 @@ function encode(file) {
     reader.readAsDataURL(file);
   });
 }
-
-/** @param {string} word */
-const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);

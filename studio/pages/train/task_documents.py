@@ -44,9 +44,10 @@ class TaskRow(PageDocument):
 
 
 class LineProblem(PageDocument):
-    """Why a line is no task."""
+    """Why a line, a row or an item is no task; `place` names it, as in "Line 3"."""
 
     line: int
+    place: str
     sentence: str
 
 
@@ -104,7 +105,7 @@ class VerifierExample(PageDocument):
 class TasksPreview(PageDocument):
     """What was pasted or uploaded: `rows` are some of the `total`, `lacking` workers that the pool has not.
 
-    `form` says how it was read, `unit` what the numbers of problems count; `columns` are those of a table or of
+    `form` says how it was read, `unit` what is counted as `left_out`; `columns` are those of a table or of
     objects, of which two hold queries and answers."""
 
     form: str
@@ -169,8 +170,10 @@ def build_source_document(source: str, levels: tuple[int, ...]) -> TasksDocument
     Raises UnknownTask or UnusableTasks.
     """
     lines: list[FileLine] = []
+    unit = "line"
     if source.startswith("file:"):
-        lines = read_task_file(Path(source.removeprefix("file:")).expanduser()).lines
+        read = read_task_file(Path(source.removeprefix("file:")).expanduser())
+        lines, unit = read.lines, read.unit
         tasks = [row.task for row in lines if row.task is not None]
         counts = count_splits(lines)
     else:
@@ -188,7 +191,7 @@ def build_source_document(source: str, levels: tuple[int, ...]) -> TasksDocument
         rows=[_describe_task(task, "", {}) for task in tasks[:SHOWN]],
         first=0,
         total=len(tasks),
-        problems=list_problems(lines),
+        problems=list_problems(lines, unit),
         struck=[],
         excluded=[],
         agents=[],
@@ -210,7 +213,7 @@ def build_preview(read: ReadTasks, pool: Pool) -> TasksPreview:
         counts=count_splits(read.lines),
         total=len(lines),
         rows=[build_row(line) for line, _ in lines[:PREVIEW]],
-        problems=list_problems(read.lines),
+        problems=list_problems(read.lines, read.unit),
         examples=[
             VerifierExample(
                 verifier=kind,
@@ -251,9 +254,10 @@ def write_answer(task: Task) -> str:
     return ", ".join(map(as_text, expected)) if isinstance(expected, list | tuple) else as_text(expected)
 
 
-def list_problems(lines: Sequence[FileLine]) -> list[LineProblem]:
-    """The problems of lines that are no tasks."""
-    return [LineProblem(line=row.number, sentence=text) for row in lines for text in row.problems][:PROBLEMS]
+def list_problems(lines: Sequence[FileLine], unit: str = "line") -> list[LineProblem]:
+    """The problems of lines that are no tasks; `unit` is what their numbers count."""
+    problems = [(row.number, text) for row in lines for text in row.problems][:PROBLEMS]
+    return [LineProblem(line=line, place=f"{unit.capitalize()} {line}", sentence=text) for line, text in problems]
 
 
 def _describe_verifiers(tasks: Sequence[Task]) -> dict[str, str]:

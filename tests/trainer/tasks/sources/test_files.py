@@ -79,6 +79,8 @@ def test_columns_are_chosen_where_they_are_not_clear(name):
     assert take(content, query_column=query, answer_column=answer)
     with pytest.raises(UnclearColumns, match="none is called 'frage'"):
         take(content, query_column="frage")
+    with pytest.raises(UnusableTasks, match="name no column"):
+        take(b'{"query": "a", "answer": 1}', query_column="a")
 
 
 def test_the_exact_columns_of_a_task_table_win():

@@ -69,7 +69,7 @@ class ColumnChooser:
         is_own = not self.takes_first and {"query", "answer"} <= {normalize_name(name) for name in columns}
         query = self._choose(columns, "queries", self.query or "query" * is_own, QUERY_NAMES)
         answer = self._choose(columns, "answers", self.answer or "answer" * is_own, ANSWER_NAMES)
-        if query == answer and not _match(columns, CHAT_NAMES):
+        if query == answer and not _match([query], CHAT_NAMES):
             raise self._refuse(columns, f"queries and answers cannot both be in {query!r}; choose two")
         split = next(iter(_match(columns, SPLIT_NAMES)), "")
         contexts = [name for name in columns if normalize_name(name) == CONTEXTS.get(normalize_name(query))]

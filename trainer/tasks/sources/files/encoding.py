@@ -39,6 +39,8 @@ OLDER_ENCODINGS = {
 UTF8 = "UTF-8"
 SAMPLE_BYTES = 1_000_000  # what an encoding is guessed from
 _CONTROL = re.compile(CONTROL)
+_OTHER = re.compile(r"[^\x00-\x7f]")
+_WRONG = re.compile("[\udc80-\udcff]")  # how bytes that are no UTF-8 are decoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def decode_text(data: bytes, name: str, encoding: str = "") -> DecodedText:
 def check_text(decoded: DecodedText, name: str) -> None:
     """Raise UnusableTasks, with the line, where a text is damaged or holds what no text does."""
     text = decoded.text
-    if match := re.search("[\udc80-\udcff\ufffd]", text):
+    if match := _WRONG.search(text) or re.search("\ufffd", text):
         line = _find_line(text, match.start())
         raise UnusableTasks(f"{name} is damaged on line {line}: it is not text in UTF-8 there; mend it and save it so")
     if match := _CONTROL.search(text):
@@ -107,9 +109,8 @@ def _decode_as(data: bytes, name: str, encoding: str) -> DecodedText:
 
 
 def _is_damaged(text: str) -> bool:
-    """Whether a text is UTF-8 with a few bad bytes: more of its other characters are right than wrong."""
-    wrong = sum("\udc80" <= letter <= "\udcff" for letter in text)
-    return sum(letter > "\x7f" for letter in text) > 2 * wrong
+    """Whether a text is UTF-8 with a few bad bytes: of what is not ASCII, more is right than wrong."""
+    return len(_OTHER.findall(text)) > 2 * len(_WRONG.findall(text))
 
 
 def _guess(data: bytes, name: str) -> DecodedText:

@@ -1,92 +1,30 @@
-"""The formats that tasks come in: Parquet, JSON, JSONL, tables with a delimiter, and lines with a tab in the middle.
-
-Each reader of the table at the end gives the rows of a source, or None where that is of another format.
-"""
+"""The formats that tasks come in: each reader in FORMATS gives the rows of a source, or None where it is of another."""
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property
-from io import BytesIO, StringIO
+from io import BytesIO
 from itertools import islice
 from typing import Any
 
 from pool_registry.actions import clean_text
 from trainer.errors import UnusableTasks
-from trainer.tasks.sources.files.columns import ColumnChooser, is_known, is_known_pair, is_query_name
-from trainer.tasks.sources.files.encoding import DecodedText, check_text, decode_text
+from trainer.tasks.sources.files.columns import is_known
 from trainer.tasks.sources.files.kinds import PARQUET
+from trainer.tasks.sources.files.rows import Row, Rows, Source
+from trainer.tasks.sources.files.tables import read_pairs, read_table
 from trainer.tasks.sources.jsonl import TaskLine
 
-FORM = 'write a query and its answer with a tab between them, or {"query": "...", "answer": ...}'
 NO_OBJECT = 'give an object such as {"question": "...", "answer": ...}'
-UNCLOSED = 'a cell begins here with " and never ends: close it, or write "" for a quotation mark in a cell'
-DELIMITERS = {"\t": "tabs", ";": "semicolons", ",": "commas", "|": "bars"}
+TOO_DEEP = "this is nested too deep"
 CLOSE = 0.75  # how like a field a misspelt one is: 1 is equal
-SAMPLE_ROWS = 20  # that show how a table is delimited
-ALIKE = 0.75  # of these, for a delimiter without known names of columns
 SAMPLE_OBJECTS = 1000  # that show which fields objects have
 MAX_PARQUET_ROWS = 1_000_000
 MAX_PARQUET_BYTES = 500_000_000  # of the columns of tasks, decoded
 BATCH_ROWS = 256  # that are decoded at a time
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row with the number that a person finds it by. One without a record is a line of a task file as it stands, or
-    has a problem."""
-
-    number: int
-    record: Mapping[str, Any] | None = None
-    raw: str = ""
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """What a source holds. `unit` is what its numbers count; without columns, the rows are lines of a task file.
-    `is_table`: with names of columns or fields."""
-
-    form: str
-    rows: Iterable[Row]
-    columns: tuple[str, ...] = ()
-    unit: str = "line"
-    is_table: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class CellRow:
-    """A row of a table, with the number of its first line."""
-
-    number: int
-    cells: tuple[str, ...]
-    problem: str = ""
-
-
-@dataclass(frozen=True)
-class Source:
-    """The bytes of a file, and what a person says about them."""
-
-    data: bytes
-    name: str
-    encoding: str
-    chooser: ColumnChooser
-
-    @cached_property
-    def decoded(self) -> DecodedText:
-        """The text. Raises UnusableTasks."""
-        return decode_text(self.data, self.name, self.encoding)
-
-    @cached_property
-    def sound_text(self) -> str:
-        """The text with plain line breaks. Raises UnusableTasks where it is damaged."""
-        check_text(self.decoded, self.name)
-        return self.decoded.text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_rows(source: Source) -> Rows:
@@ -154,7 +92,7 @@ def read_json(source: Source) -> Rows | None:
     columns = _list_columns(item for item in items if isinstance(item, dict))
     numbers = enumerate(items, 1)
     if _are_tasks(items):
-        return Rows("JSON", (Row(k, raw=json.dumps(item, ensure_ascii=False)) for k, item in numbers), unit="item")
+        return Rows("JSON", (_write_task(k, item) for k, item in numbers), unit="item")
     return Rows("JSON", (_read_object(k, item) for k, item in numbers), columns, "item")
 
 
@@ -169,24 +107,6 @@ def read_json_lines(source: Source) -> Rows | None:
     if _are_tasks(sample) or not objects:
         return Rows("JSONL", (Row(k, raw=line) for k, line in lines))
     return Rows("JSONL", (_read_object(k, _parse(line)) for k, line in lines), _list_columns(objects))
-
-
-def read_table(source: Source) -> Rows | None:
-    """A table with a delimiter and a first row of names."""
-    lines = list(StringIO(source.sound_text))
-    delimiter = _find_delimiter(lines, source.chooser)
-    if delimiter is None:
-        return None
-    columns = next(_read_cells(lines, delimiter)).cells
-    form = "TSV" if delimiter == "\t" else f"CSV with {DELIMITERS[delimiter]}"
-    return Rows(form, _read_table_rows(lines, delimiter, columns), columns)
-
-
-def read_pairs(source: Source) -> Rows:
-    """Lines of a query and an answer with a tab between them, as two columns of a spreadsheet are pasted."""
-    lines = enumerate(source.sound_text.split("\n"), 1)
-    rows = (_read_pair(number, line) for number, line in lines if line.strip())
-    return Rows("lines with a query, a tab and an answer", rows, ("query", "answer"), is_table=False)
 
 
 FORMATS: tuple[Callable[[Source], Rows | None], ...] = (
@@ -224,9 +144,15 @@ def _list_columns(objects: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def _read_object(number: int, value: object) -> Row:
-    return (
-        Row(number, value) if isinstance(value, dict) else Row(number, problem='this is no object such as {"...": ...}')
-    )
+    return Row(number, value) if isinstance(value, dict) else Row(number, problem=NO_OBJECT)
+
+
+def _write_task(number: int, value: object) -> Row:
+    """An item of a list as a line of a task file."""
+    try:
+        return Row(number, raw=json.dumps(value, ensure_ascii=False))
+    except RecursionError:
+        return Row(number, problem=TOO_DEEP)
 
 
 def _parse(line: str) -> object:
@@ -235,72 +161,3 @@ def _parse(line: str) -> object:
     except (ValueError, RecursionError):
         return None
     return value
-
-
-def _find_delimiter(lines: Sequence[str], chooser: ColumnChooser) -> str | None:
-    """The delimiter with which the first row has known names, else the one that cuts most rows alike."""
-    samples = {mark: [row.cells for row in islice(_read_cells(lines, mark), SAMPLE_ROWS)] for mark in DELIMITERS}
-    samples = {mark: rows for mark, rows in samples.items() if rows and len(rows[0]) > 1}
-    chosen = {chooser.query, chooser.answer} - {""}
-    for mark, rows in samples.items():
-        if is_known_pair(rows[0]) or chosen & set(rows[0]):
-            return mark
-    alike = (mark for mark, rows in samples.items() if len(rows) > 1 and _count_alike(rows) >= ALIKE * len(rows))
-    return next((mark for mark in alike if not _are_pairs(mark, samples[mark][0])), None)
-
-
-def _count_alike(rows: Sequence[Sequence[str]]) -> int:
-    """How many rows have as many cells as the first."""
-    return sum(len(row) == len(rows[0]) for row in rows)
-
-
-def _are_pairs(delimiter: str, first: Sequence[str]) -> bool:
-    """Whether a first row is a query and an answer, pasted from a spreadsheet, rather than names."""
-    return delimiter == "\t" and len(first) == 2 and not is_query_name(first[0])
-
-
-def _read_cells(lines: Sequence[str], delimiter: str) -> Iterator[CellRow]:
-    """The rows that are not blank."""
-    reader = csv.reader(lines, delimiter=delimiter)
-    first = 1
-    while True:
-        problem = ""
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error:
-            cells, problem = [], UNCLOSED  # a cell of more than 131,072 characters
-        if reader.line_num == len(lines) > first and _is_unclosed(lines[first - 1 :], delimiter):
-            problem = UNCLOSED
-        if problem or any(cell.strip() for cell in cells):
-            yield CellRow(first, tuple(cell.strip() for cell in cells), problem)
-        first = reader.line_num + 1
-
-
-def _is_unclosed(lines: Sequence[str], delimiter: str) -> bool:
-    """Whether the last row of a table, which these lines are, has a cell that begins with a quotation mark and does not
-    end."""
-    try:
-        list(csv.reader(lines, delimiter=delimiter, strict=True))
-    except csv.Error as error:
-        return "unexpected end" in str(error)
-    return False
-
-
-def _read_table_rows(lines: Sequence[str], delimiter: str, columns: tuple[str, ...]) -> Iterator[Row]:
-    for row in islice(_read_cells(lines, delimiter), 1, None):
-        if row.problem:
-            yield Row(row.number, problem=row.problem)
-        elif any(row.cells[len(columns) :]):
-            count = f"this row has {len(row.cells)} cells and the first one {len(columns)}"
-            yield Row(row.number, problem=f"{count}: quote cells that hold {DELIMITERS[delimiter]}")
-        elif row.cells != columns:
-            yield Row(row.number, dict(zip(columns, row.cells, strict=False)))
-
-
-def _read_pair(number: int, line: str) -> Row:
-    if line.startswith("{"):
-        return Row(number, raw=line)
-    query, tab, answer = line.partition("\t")
-    return Row(number, {"query": query, "answer": answer}) if tab else Row(number, raw=line, problem=FORM)

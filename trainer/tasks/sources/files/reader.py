@@ -15,8 +15,9 @@ from trainer.errors import UnusableTasks
 from trainer.tasks.sources.files.cells import write_fields
 from trainer.tasks.sources.files.columns import REMEDY, ColumnChooser, Columns
 from trainer.tasks.sources.files.encoding import UTF8, read_bytes
-from trainer.tasks.sources.files.formats import Row, Rows, Source, read_rows
+from trainer.tasks.sources.files.formats import TOO_DEEP, read_rows
 from trainer.tasks.sources.files.kinds import ACCEPTED, PARQUET
+from trainer.tasks.sources.files.rows import Row, Rows, Source
 from trainer.tasks.sources.jsonl import (
     MAX_FILE_BYTES,
     FileLine,
@@ -28,6 +29,7 @@ from trainer.tasks.sources.jsonl import (
 )
 from trainer.tasks.sources.source import TaskList
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 LISTED_PROBLEMS = 20  # more wrong lines than right ones, and more than these, are no list of tasks with slips in it
 
 
@@ -76,6 +78,8 @@ def read_tasks(
     source = Source(data, name, options.encoding, chooser)
     rows = read_rows(source)
     chosen = chooser.choose(rows.columns) if rows.columns else None
+    if chosen is None and (options.query_column or options.answer_column):
+        raise UnusableTasks(f"{name} holds lines of a task file, with the fields query and answer: name no column")
     lines = list(refuse_repeated((_parse(row, chosen, family) for row in rows.rows), rows.unit))
     encoding = "" if data.startswith(PARQUET) else source.decoded.encoding
     form = _write_form(rows, chosen, encoding)
@@ -109,9 +113,9 @@ def _parse(row: Row, chosen: Columns | None, family: str) -> FileLine:
         return parse_line(row.raw, family, row.number)
     fields = write_fields(row.record, chosen)
     try:
-        raw = json.dumps(fields, ensure_ascii=False, default=str)
+        raw = _ENCODER.encode(fields)
     except (ValueError, RecursionError):
-        return FileLine(row.number, "", None, None, (f"{chosen.answer}: this is nested too deep",))
+        return FileLine(row.number, "", None, None, (TOO_DEEP,))
     return parse_line(raw, family, row.number)
 
 
