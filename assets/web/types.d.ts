@@ -1983,6 +1983,8 @@ export interface WorkerCard {
   graded: number;
   /** Those of them that it got right. */
   right: number;
+  /** Of a judge: how far it agrees with a person, in a sentence. */
+  agreement: string;
 }
 
 /** A worker that was added, removed or changed between two versions. */

@@ -374,26 +374,12 @@ def judge_verdicts(
     home: HomeOption = None,
 ) -> None:
     """Measure how far a judge agrees with your own verdicts. Figures that rest on it say so from then on."""
-    import asyncio
+    from trainer.evaluation.judging import read_verdicts
 
-    from pool_registry.calls.live_pool import live_pool
-    from pool_registry.pool import Pool
-    from trainer.evaluation.judging import EXAMPLE, PersonVerdict, list_recorded_verdicts, measure_judge, read_verdicts
-    from trainer.results.judge_agreement import Agreement, describe_agreement, save_agreement
-
-    async def measure(content: Pool, given: Sequence[PersonVerdict]) -> Agreement:
-        async with live_pool(content) as live:
-            return await measure_judge(worker, given, live)
-
-    with open_prepared_store(home) as store:
-        content = store.pools.latest(pool).pool
-        given = read_verdicts(verdicts) if verdicts else list_recorded_verdicts(store.traces, pool)
-    if not given:
-        how = f"say of runs whether they are right (Keep as a task), or give --verdicts FILE with lines like {EXAMPLE}"
-        raise InvalidPool([("", f"there is no verdict of yours on runs of {pool}: {how}")])
-    agreement = asyncio.run(measure(content, given))
-    save_agreement(agreement)
-    typer.echo(agreement.model_dump_json(indent=1) if as_json else describe_agreement(agreement.judge, agreement))
+    given = [verdict.model_dump(mode="json") for verdict in read_verdicts(verdicts)] if verdicts else []
+    with open_commands(home, pool) as send:
+        reply = send("measure_judge", name=worker, verdicts=given)
+    typer.echo(json.dumps(reply["agreement"], indent=1) if as_json else reply["message"])
 
 
 def _write_value(value: Mapping[str, Any]) -> str:

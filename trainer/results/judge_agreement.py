@@ -105,7 +105,7 @@ def describe_judges(judges: Iterable[JudgeKey], whose: str = "your") -> list[str
 def describe_agreement(judge: JudgeKey, agreement: Agreement | None, whose: str = "your") -> str:
     """Write how far a judge agrees with the person `whose` verdicts they are."""
     if agreement is None:
-        return f"Judge {judge.name}: not measured against {whose} verdicts (podium pool judge measures it)."
+        return f"Judge {judge.name}: not measured against {whose} verdicts yet."
     kappa = "" if agreement.kappa is None else f"; Cohen's kappa {agreement.kappa:.2f}"
     unclear = f"; {agreement.unclear} replies were no verdict" if agreement.unclear else ""
     return (

@@ -26,6 +26,7 @@ export function workerCard(page, worker) {
   card.append(head, light(worker), el("p.page-about", { title: worker.description }, worker.description));
   if (worker.kind === "extractor") card.append(el("p.page-stand-in", {}, "Rule-based: stands in for an LLM reader."));
   if (worker.points_at) card.append(el("code.page-points", { title: worker.points_at }, worker.points_at));
+  if (worker.agreement) card.append(el("p.pool-agreement", {}, worker.agreement));
   card.append(marks(worker), figures(worker), actions(page, worker));
   const test = page.tests.get(worker.name);
   if (test) card.append(testResult(test));
@@ -148,9 +149,25 @@ function actions(page, worker) {
   add("pool/try_worker", "Try it", ACTIONS.play, () => openTry(page, worker), false, "Call it with arguments of your own");
   if (page.isOld()) return row;
   add("pool/save_worker", "Edit", ACTIONS.pencil, () => openWorker(page, worker, worker.name));
-  add("pool/evidence", "Measure", ACTIONS.scale, () => openEvidence(page, worker.name));
+  if (worker.judge_only) add("pool/measure_judge", "Measure", ACTIONS.scale, (event) => measureJudge(page, worker.name, event.currentTarget), false, "Compare it with the verdicts that you gave with Keep as a task");
+  else add("pool/evidence", "Measure", ACTIONS.scale, () => openEvidence(page, worker.name));
   add("pool/save_worker", "Clone", ACTIONS.copy, () => openWorker(page, { ...worker, name: `${worker.name}-copy`.slice(0, 48) }, null), true);
   if (REFRESHABLE.includes(worker.kind)) add("pool/refresh", "Refresh", ACTIONS.again, () => page.act({ action: "refresh", name: worker.name }));
   add("pool/remove_worker", "Remove", ACTIONS.trash, () => openRemove(page, worker), true);
   return row;
+}
+
+/**
+ * Have a judge grade the answers that the person has judged.
+ * @param {PoolPage} page
+ * @param {string} name
+ * @param {HTMLButtonElement} node
+ */
+async function measureJudge(page, name, node) {
+  node.classList.add("page-busy");
+  node.disabled = true;
+  const reply = await page.act({ action: "measure_judge", name });
+  if (reply.ok) return page.show();
+  node.classList.remove("page-busy");
+  node.disabled = false;
 }

@@ -23,6 +23,8 @@ from studio.access.roles import current_rights
 from studio.pages.pool.schema import KindDocument, Place, PoolDocument, PoolPageState, VersionLine, WorkerCard
 from studio.runtime import Runtime
 from studio.worker_health import WorkerHealth
+from trainer.evaluation.judging import make_judge_key
+from trainer.results.judge_agreement import describe_judges
 
 # What a worker points at, by the field of its configuration that says it.
 POINTERS = ("base_url", "database", "corpus", "path", "url", "space", "target", "orchestrator")
@@ -116,6 +118,7 @@ def build_worker_card(
         median_latency_s=seen.median_latency_s,
         graded=len(outcomes),
         right=sum(outcome.right for outcome in outcomes),
+        agreement=" ".join(describe_judges([make_judge_key(spec)])) if spec.judge_only else "",
     )
 
 

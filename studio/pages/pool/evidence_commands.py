@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
 from orchestrator.checkpoints import find_last_resort
 from orchestrator.policies.labels import label_orchestrator
 from pool_registry.calls.effect_free_pool import list_refused_workers
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
+from pool_registry.kinds import field_problems
 from pool_registry.pool import Pool
 from pool_registry.wants import list_wants
 from pool_registry.worker import WorkerSpec
@@ -18,6 +19,7 @@ from studio.frame.commands import Fields, PageCommands, PageReply, command, text
 from studio.frame.document import PageDocument
 from studio.orchestrators.default import choose_default
 from studio.runtime import Runtime
+from trainer.evaluation.judging import EXAMPLE, PersonVerdict, list_recorded_verdicts, measure_judge
 from trainer.evaluation.replayable_tasks import ReplayableTasks, list_replayable_tasks
 from trainer.evaluation.worker_facts import SAMPLES, SampleSources, collect_facts, describe_worker
 from trainer.evaluation.worker_value import (
@@ -31,11 +33,16 @@ from trainer.evaluation.worker_value import (
     with_worker_on,
     without_worker,
 )
+from trainer.results.judge_agreement import Agreement, describe_agreement, save_agreement
 from trainer.tasks.practice.recorded import list_recorded_arguments
 
 MAX_SECONDS = 3600
 MAX_SAMPLES = 100
 RECORDED_CALLS = 200
+HOW_TO_GIVE_VERDICTS = (
+    "You have given no verdict on runs of this pool yet: say of some whether they are right (Keep as a task), or give "
+    f"podium pool judge a file with --verdicts. Its lines look like this: {EXAMPLE}"
+)
 ORCHESTRATORS = ("", REFERENCE_PLANS)  # what the page offers; a command may name any
 
 
@@ -177,11 +184,24 @@ class EvidenceCommands(PageCommands):
             based_on=pool.hash,
         )
 
+    @command("editor", "measure_judge")
+    def _measure_judge(self, fields: Fields) -> PageReply:
+        """Measure a judge against a person's verdicts on runs of the pool, or against those that are sent."""
+        pool = self._runtime.store.pools.latest(text(fields, "pool")).pool
+        name = pool.worker(text(fields, "name")).name
+        verdicts = _read_verdicts(fields) or list_recorded_verdicts(self._runtime.store.traces, pool.name)
+        if not verdicts:
+            raise InvalidPool([("", HOW_TO_GIVE_VERDICTS)])
+        agreement = self._runtime.run(_measure(pool, name, verdicts))
+        save_agreement(agreement)
+        sentence = describe_agreement(agreement.judge, agreement)
+        return PageReply(message=sentence, fields={"agreement": agreement.model_dump(mode="json")})
+
     def _read(self, fields: Fields) -> tuple[Pool, str]:
         pool = self._runtime.store.pools.latest(text(fields, "pool")).pool
         spec = pool.worker(text(fields, "name"))
         if spec.judge_only:
-            sentence = f"{spec.name} only judges: podium pool judge measures how far it agrees with you"
+            sentence = f"{spec.name} only judges, and is measured against your verdicts (podium pool judge)"
             raise InvalidPool([("", sentence)])
         # Measuring switches it on, and calls it.
         if not spec.enabled and (wants := list_wants(spec)) and not self._was_on(pool.name, spec):
@@ -201,6 +221,18 @@ class EvidenceCommands(PageCommands):
         rest = without_worker(with_worker_on(pool, worker), worker)
         name = choose_default(rest)
         return self._runtime.run(_try_orchestrator([] if name == find_last_resort() else [name], rest, tasks))
+
+
+def _read_verdicts(fields: Fields) -> list[PersonVerdict]:
+    try:
+        return TypeAdapter(list[PersonVerdict]).validate_python(fields.get("verdicts") or [])
+    except ValidationError as error:
+        raise InvalidPool([(f"verdicts.{where}", what) for where, what in field_problems(error)]) from error
+
+
+async def _measure(pool: Pool, judge: str, verdicts: Sequence[PersonVerdict]) -> Agreement:
+    async with live_pool(pool) as live:
+        return await measure_judge(judge, verdicts, live)
 
 
 async def _try_orchestrator(candidates: list[str], pool: Pool, tasks: ReplayableTasks) -> str:

@@ -42,6 +42,7 @@ class WorkerCard(WorkerSpec):
     median_latency_s: float | None
     graded: int = Field(description="Newest graded questions that it alone answered, or that a cascade asked it.")
     right: int = Field(description="Those of them that it got right.")
+    agreement: str = Field(description="Of a judge: how far it agrees with a person, in a sentence.")
 
 
 class VersionLine(PageDocument):

@@ -221,5 +221,5 @@ def test_a_judge_is_measured_against_verdicts_of_a_file(podium, tmp_path, monkey
     assert "false yes 2, false no 0" in shown
     document = json.loads(podium(*judge, "--verdicts", str(tmp_path / "verdicts.jsonl"), "--json"))
     assert (document["agreeing"], document["verdicts"]) == (18, 20)
-    with pytest.raises(Exception, match="there is no worker 'nobody'"):
+    with pytest.raises(Exception, match="has no worker 'nobody'"):
         podium("judge", "nobody", "--pool", "mine", "--verdicts", str(tmp_path / "verdicts.jsonl"))

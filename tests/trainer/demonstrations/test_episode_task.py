@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.engine.events import TaskRef
+from orchestrator.engine.events import Graded, TaskRef
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.oracle import OraclePolicy
 from orchestrator.traces.store import open_store
@@ -16,6 +16,7 @@ from pool_registry.storage.data_folder import find_home
 from tests.trainer.support.shop import build_shop
 from trainer.demonstrations.episode_task import Judgement, keep_run
 from trainer.errors import UnusableTasks
+from trainer.evaluation.judging import list_recorded_verdicts
 from trainer.evaluation.trials import run_task
 from trainer.tasks.practice.stored import open_task_book
 from trainer.tasks.task import Task
@@ -123,3 +124,21 @@ def test_an_answer_that_cannot_be_one_is_refused_in_a_sentence(store, record, ty
 def test_a_run_without_a_plan_that_led_to_its_answer_is_no_task(store, record):
     with pytest.raises(UnusableTasks, match="no plan on the pool shop"):
         keep_run(store, record(Turn((Step(1, "abacus", {"expression": "6 * 7"}),), "43")), "shop", YES)
+
+
+def test_what_a_person_said_of_runs_is_what_judges_are_measured_against(store, record):
+    task = Task(TaskRef("f", 1, "test", 1), QUERY, NumberWithin(43, 0))
+    record(RIGHT, task)
+    record(RIGHT)
+    assert list_recorded_verdicts(store.traces, "shop") == [], (
+        "a verifier is no person, and nobody judged the other one"
+    )
+    keep_run(store, record(WRONG), "shop", Judgement(answer="43"))
+    right = record(RIGHT)
+    ended = store.traces.episode(right).ended
+    assert ended is not None
+    store.traces.append(right, Graded(True, "43", ended.at))
+    store.traces.flush()
+    mine, corrected = list_recorded_verdicts(store.traces, "shop")
+    assert (mine.answer, mine.right, mine.expected) == (43, True, None), "its own answer would give the verdict away"
+    assert (corrected.answer, corrected.right, corrected.expected) == (42, False, "43")

@@ -158,9 +158,7 @@ def test_a_measurement_stays_with_what_the_judge_does(home, referee):
     assert sentence.startswith("Judge umpire agrees with 18 of 20 of your verdicts (95 %: ")
     assert "false yes 1, false no 1" in sentence
     other = make_judge_key(referee.model_copy(update={"config": {"model": "another"}}))
-    assert describe_judges([other]) == [
-        "Judge referee: not measured against your verdicts (podium pool judge measures it)."
-    ]
+    assert describe_judges([other]) == ["Judge referee: not measured against your verdicts yet."]
 
 
 def test_an_evaluation_says_how_far_its_judge_agrees_with_the_person(home, referee):
