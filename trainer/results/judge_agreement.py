@@ -110,7 +110,7 @@ def describe_agreement(judge: JudgeKey, agreement: Agreement | None, whose: str 
     unclear = f"; {agreement.unclear} replies were no verdict" if agreement.unclear else ""
     return (
         f"Judge {judge.name} agrees with {agreement.agreeing} of {agreement.verdicts} of {whose} verdicts "
-        f"(95 %: {agreement.low:.0%} to {agreement.high:.0%}{kappa}; false yes {agreement.false_yes}, "
+        f"(95 %: {agreement.low * 100:.0f} to {agreement.high * 100:.0f} %{kappa}; false yes {agreement.false_yes}, "
         f"false no {agreement.false_no}{unclear})."
     )
 
