@@ -1622,11 +1622,13 @@ export interface TaskRow {
   workers: string[];
   origin: string;
   fields: Record<string, any>;
+  /** What says that its answer is right, where nothing computed it. */
+  checked: string;
   /** The digest of its line: an edit names with it what the person saw. */
   based_on: string;
 }
 
-/** Tasks as a page lists them: `rows` are some of the `total` that fit what a person looks for. `counts` by split, empty where a source makes as many as one wants. `pool` is the pool whose own tasks these are, "" for another source. `verifiers` says how each kind that occurs grades. */
+/** Tasks as a page lists them: `rows` are some of the `total` that fit what a person looks for. `counts` by split, empty where a source makes as many as one wants. `pool` is the pool whose own tasks these are, "" for another source. `verifiers` says how each kind that occurs grades. `agents_only`: no other worker can be called, so that one of the agents has to write the tasks. */
 export interface TasksDocument {
   source: string;
   pool: string;
@@ -1642,6 +1644,7 @@ export interface TasksDocument {
   struck: string[];
   excluded: WorkerExclusion[];
   agents: string[];
+  agents_only: boolean;
   verifiers: Record<string, string>;
 }
 

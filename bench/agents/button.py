@@ -1,5 +1,5 @@
 """The whole way of *Train on this pool* on a pool of simulated experts: questions without plans, the preset
-`own-agents`, and what its job measures on questions that nothing has learnt."""
+`own-agents`, and what its job measures on further questions of the same topics."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ lessons   `--tasks` test tasks of each level of the source `agents`, whose agent
           them were refused all the same, `right_refusals` of the others.
 
 button    *Train on this pool* itself: a job of the preset `own-agents` on one pool whose topics no training had, with
-          `--tasks` questions to learn from and `--steps` of GRPO. Rows: `part` button, `right` of `tasks` questions
-          that nothing has learnt, `single` and `best` by the true skills.
+          `--tasks` questions to learn from and `--steps` of GRPO. Rows: `part` button, `right` of `tasks` further
+          questions on the same topics, `single` and `best` by the true skills.
 
 `outcomes` is how many an expert has on each of its four topics. Policies of `who`:
 

@@ -50,7 +50,7 @@ def make(
     ] = 0,
     max_cost: Annotated[
         float | None,
-        typer.Option(help="Most US dollars that the agents may cost now; the same command goes on.", min=0),
+        typer.Option(help="Most US dollars that the questions may cost now. The same command goes on."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what the agents will take.")] = False,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.", min=0)] = 0,

@@ -11,8 +11,9 @@ import { count, dollars, el, icon } from "../lib/dom.js";
 import { labelField } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
 import { needs } from "../lib/rights.js";
+import { QuestionFields } from "../tasks/questions.js";
 
-const LEAD = "Practice tasks are made of calls that the workers of this pool really answer. A small model learns them, and is then measured, beside the untrained one, on tasks that share no call with them.";
+const LEAD = "Practice tasks are made of calls that the workers of this pool really answer, and of questions on which its agents agree. A small model learns them, and is then measured, beside the untrained one, on tasks that share no call with them.";
 const OUTCOMES_LEAD = "Every agent answers the questions to learn from alone: that trains the choice of who is asked. Then a small model learns to plan from what its own plans lead to. Both are measured, beside every agent alone, on questions that nothing has learnt.";
 const COUNT = 100;
 
@@ -42,6 +43,9 @@ class Training {
     this.capField = labelField("Most that the job may cost, in US dollars", this.cap, "At the cap it stops, with what it has learnt; a higher one lets it go on.");
     this.estimate = el("p.pool-hint", { role: "status" });
     this.gaps = el("ul.pool-hint.pool-training-gaps");
+    this.questions = new QuestionFields(() => page.send({ action: "estimate_practice", pool: this.practice.pool, ...this.read() }));
+    this.count.addEventListener("input", () => this.questions.update());
+    this.outcome = el("p.train-questions-takes", { role: "status" });
     this.problem = el("p.form-general", { role: "alert" });
     this.make = needs(button("Make tasks", () => busy(this.make, "Calling the workers …", () => this.makeTasks())), "pool/make_practice");
     this.start = needs(button("Train", () => busy(this.start, "Starting …", () => this.train()), "page-primary"), "pool/train_on_pool");
@@ -52,8 +56,9 @@ class Training {
     const { drawer } = this.page;
     const foot = drawer.foot(this.start, this.make, button("Close", () => drawer.close()));
     const parts = [
-      this.lead, this.countField.node, this.agentField.node, this.allowed, this.left, this.capField.node, this.estimate,
-      this.gaps, this.problem, this.heading, this.list, foot,
+      this.lead, this.capField.node, this.estimate, this.gaps, this.problem, el("h3.pool-memory-heading", {}, "Make tasks"),
+      this.countField.node, this.agentField.node, this.allowed, this.left, this.questions.root, this.outcome, this.heading,
+      this.list, foot,
     ];
     drawer.open("Train on this pool", parts, { focus: this.count });
     this.plan();
@@ -74,8 +79,9 @@ class Training {
     const agent = this.agent.value;
     this.agent.replaceChildren(...options(agents));
     this.agent.value = agents.includes(agent) ? agent : "";
-    this.agentField.node.hidden = !agents.length;
-    const others = excluded.filter((worker) => !worker.may_be_allowed).map((worker) => worker.name);
+    this.agentField.node.hidden = !agents.length || practice.agents_only;
+    this.questions.take(practice);
+    const others = excluded.filter(({ name, may_be_allowed: may }) => !may && !agents.includes(name)).map(({ name }) => name);
     this.left.hidden = !others.length;
     this.left.textContent = others.length ? `In no task, because their answers are not exact: ${others.join(", ")}.` : "";
     this.heading.textContent = total
@@ -94,7 +100,8 @@ class Training {
     const strike = needs(button("", () => this.send({ action: "strike_practice", query: task.query }), "page-close"), "pool/strike_practice");
     strike.append(icon(ACTIONS.cross));
     strike.setAttribute("aria-label", `Strike: ${task.query}`);
-    const about = `${task.workers.join(" → ") || "no plan"} · ${task.split}${task.origin === "own" ? " · yours" : ""}`;
+    const marks = [task.checked && `checked by ${task.checked}`, task.origin === "own" ? "yours" : ""];
+    const about = [task.workers.join(" → ") || "no plan", task.split, ...marks].filter(Boolean).join(" · ");
     return el(
       "li", {}, el("div", {}, el("b", {}, task.query), el("span", {}, `= ${task.answer}`), el("small", {}, about)), strike,
     );
@@ -104,9 +111,15 @@ class Training {
     return [...this.allowed.querySelectorAll("input:checked")].map((box) => /** @type {HTMLInputElement} */ (box).value);
   }
 
-  makeTasks() {
-    const request = { count: Number(this.count.value), agent: this.agent.value, allowed: this.readAllowed() };
-    return this.send({ action: "make_practice", ...request });
+  read() {
+    return { count: Number(this.count.value), agent: this.agent.value, allowed: this.readAllowed(), ...this.questions.read() };
+  }
+
+  async makeTasks() {
+    this.outcome.textContent = "";
+    const reply = await this.send({ action: "make_practice", ...this.read() });
+    this.outcome.textContent = reply.ok && reply.agents ? `${reply.agents}.` : "";
+    this.questions.update();
   }
 
   /** @param {import("../lib/api.js").Command} request */

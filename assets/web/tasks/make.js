@@ -5,6 +5,7 @@ import { busy, button, select } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
 import { labelField } from "../lib/form.js";
 import { needs } from "../lib/rights.js";
+import { QuestionFields } from "./questions.js";
 
 const ABOUT = "Workers without effects are called, and plans are made of calls that work. What you added, edited or struck stays so.";
 
@@ -19,20 +20,25 @@ export class MakeTasks {
     this.triesField = labelField("Tries of an agent", this.tries, "It must reach the answer in one of so many; 0: none is asked.");
     this.allowed = el("fieldset.pool-training-allowed");
     this.left = el("p.train-mute");
+    this.questions = new QuestionFields(() => panel.page.ask({ action: "estimate_tasks", pool: panel.pool, ...this.read() }));
+    this.count.addEventListener("input", () => this.questions.update());
+    this.outcome = el("p.train-questions-takes", { role: "status" });
     this.make = needs(button("Make tasks", () => busy(this.make, "Calling the workers …", () => this.send()), "page-primary"), "train/make_tasks");
     const fields = el(
       "div.train-form-grid.form-fields-row", {}, labelField("Number of tasks", this.count).node, this.agentField.node, this.triesField.node,
     );
-    this.root = el("div.train-tasks-form", {}, el("p.train-mute", {}, ABOUT), fields, this.allowed, this.left, this.make);
+    this.root = el("div.train-tasks-form", {}, el("p.train-mute", {}, ABOUT), fields, this.allowed, this.left, this.questions.root, this.make, this.outcome);
   }
 
   /** @param {import("../types").TasksDocument} tasks */
-  take({ agents, excluded }) {
+  take(tasks) {
+    const { agents, excluded } = tasks;
+    this.questions.take(tasks);
     const agent = this.agent.value;
     const choices = [["", "From the workers' descriptions"], ...agents.map((name) => [name, `By ${name}`])];
     this.agent.replaceChildren(...choices.map(([value, label]) => el("option", { value }, label)));
     this.agent.value = agents.includes(agent) ? agent : "";
-    this.agentField.node.hidden = this.triesField.node.hidden = !agents.length;
+    this.agentField.node.hidden = this.triesField.node.hidden = !agents.length || tasks.agents_only;
     const chosen = this.readAllowed();
     const mayBe = excluded.filter((worker) => worker.may_be_allowed);
     this.allowed.hidden = !mayBe.length;
@@ -44,18 +50,25 @@ export class MakeTasks {
         return el("label", {}, box, name);
       }),
     );
-    const others = excluded.filter((worker) => !worker.may_be_allowed).map((worker) => worker.name);
+    const others = excluded.filter(({ name, may_be_allowed: may }) => !may && !agents.includes(name)).map(({ name }) => name);
     this.left.textContent = others.length ? `In no task, because their answers are not exact: ${others.join(", ")}.` : "";
+    this.left.hidden = !others.length;
   }
 
   readAllowed() {
     return [...this.allowed.querySelectorAll("input:checked")].map((box) => /** @type {HTMLInputElement} */ (box).value);
   }
 
-  async send() {
+  read() {
     const [many, tries] = [this.count, this.tries].map((input) => Number(input.value));
-    const request = { count: many, agent: this.agent.value, tries, allowed: this.readAllowed() };
-    const reply = await this.panel.change({ action: "make_tasks", ...request });
-    if (reply.ok) this.panel.open("");
+    return { count: many, agent: this.agent.value, tries, allowed: this.readAllowed(), ...this.questions.read() };
+  }
+
+  async send() {
+    this.outcome.textContent = "";
+    const reply = await this.panel.change({ action: "make_tasks", ...this.read() });
+    this.outcome.textContent = reply.ok && reply.agents ? `${reply.message}.` : "";
+    this.questions.update();
+    if (reply.ok && !reply.agents) this.panel.open("");
   }
 }

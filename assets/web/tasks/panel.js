@@ -132,7 +132,7 @@ export class TasksPanel {
   /** @param {TaskRow} row */
   item(row) {
     const plan = row.workers.length ? row.workers.join(" → ") : "no plan";
-    const facts = [row.split, `graded by ${row.verifier}`, plan, row.origin === "own" ? "yours" : ""].filter(Boolean);
+    const facts = [row.split, `graded by ${row.verifier}`, plan, row.checked && `checked by ${row.checked}`, row.origin === "own" ? "yours" : ""].filter(Boolean);
     const text = el("div", {}, el("b", {}, row.query), el("span", {}, `= ${row.answer}`), el("small", {}, facts.join(" · ")));
     const node = el("li", { "data-origin": row.origin }, text);
     if (row.origin) {

@@ -9,7 +9,7 @@ from studio.pages.pool.orchestrator_list import list_orchestrators
 from studio.pages.pool.schema import TrainingPlan
 from studio.pages.train.commands import submit
 from studio.pages.train.preflight import find_gaps
-from studio.pages.train.task_commands import parse_options
+from studio.pages.train.task_commands import estimate_making, parse_options
 from studio.pages.train.task_documents import build_book_document
 from studio.runtime import Runtime
 from trainer.memory_fit.job_estimate import estimate_job
@@ -36,7 +36,13 @@ class TrainingCommands(PageCommands):
         options = parse_options(fields)
         made, _ = self._runtime.run(make_and_save(self._runtime.store, name, options))
         unused = [f"{worker}: {reason}" for worker, reason in made.reasons.items() if worker in options.allowed]
-        return self._reply(name, "; ".join([f"Made {len(made.lines):,} tasks", *unused]))
+        message = "; ".join([f"Made {len(made.lines):,} tasks", *unused])
+        return self._reply(name, message).extend(agents=made.agents)
+
+    @command("viewer", "estimate_practice")
+    def _estimate(self, fields: Fields) -> PageReply:
+        """What the questions for agents would take; nothing is asked."""
+        return estimate_making(self._runtime, text(fields, "pool"), parse_options(fields))
 
     @command("editor", "strike_practice")
     def _strike(self, fields: Fields) -> PageReply:

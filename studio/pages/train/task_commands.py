@@ -26,8 +26,9 @@ from studio.pages.train.task_documents import (
 )
 from studio.runtime import Runtime
 from trainer.evaluation.grading import grade_answer
+from trainer.tasks.practice.agents.panel import PanelOptions
 from trainer.tasks.practice.make_tasks import PracticeOptions
-from trainer.tasks.practice.stored import SOURCE, make_and_save, open_task_book
+from trainer.tasks.practice.stored import SOURCE, estimate_questions, make_and_save, open_task_book
 from trainer.tasks.practice.task_book import ChangedTask
 from trainer.tasks.sources.files.cells import read_answer
 from trainer.tasks.sources.files.columns import UnclearColumns
@@ -67,9 +68,15 @@ class TaskCommands(PageCommands):
         names = fields.get("allowed") or ()
         notes = [f"{worker}: {reason}" for worker, reason in made.reasons.items() if worker in names]
         notes += [made.checked] if made.checked else []
+        notes += [made.agents] if made.agents else []
         notes += [f"{merge.own:,} of your own stay"] if merge.own else []
         notes += [f"{merge.struck:,} that you struck or edited stay out"] if merge.struck else []
-        return self._reply(fields, "; ".join([f"Made {merge.made:,} tasks", *notes]))
+        return self._reply(fields, "; ".join([f"Made {merge.made:,} tasks", *notes])).extend(agents=made.agents)
+
+    @command("viewer", "estimate_tasks")
+    def _estimate(self, fields: Fields) -> PageReply:
+        """What the questions for agents would take; nothing is asked."""
+        return estimate_making(self._runtime, self._pool(fields).name, parse_options(fields))
 
     @command("editor", "read_tasks")
     def _read(self, fields: Fields) -> PageReply:
@@ -164,7 +171,26 @@ def parse_options(fields: Fields) -> PracticeOptions:
         raise InvalidPool([("tries", f"give a number from 0 to {MAX_TRIES}")])
     allowed = fields.get("allowed")
     names = frozenset(map(str, allowed)) if isinstance(allowed, list) else frozenset()
-    return PracticeOptions(count=count, allowed=names, agent=str(fields.get("agent") or ""), tries=tries)
+    agent = str(fields.get("agent") or "")
+    return PracticeOptions(count=count, allowed=names, agent=agent, tries=tries, panel=parse_panel(fields))
+
+
+def parse_panel(fields: Fields) -> PanelOptions:
+    """Who writes and answers questions for agents, and the cap. Raises InvalidPool."""
+    cap, answerers = fields.get("max_cost"), fields.get("answerers")
+    if cap is not None and (isinstance(cap, bool) or not isinstance(cap, int | float) or cap <= 0):
+        raise InvalidPool([("max_cost", "give an amount above $0, or leave it empty for no cap")])
+    author = words(fields, "author")
+    if author and answerers == []:
+        raise InvalidPool([("answerers", "choose who answers: the answers of several must agree")])
+    names = tuple(map(str, answerers)) if isinstance(answerers, list) else ()
+    return PanelOptions(author, names, words(fields, "judge"), max_cost=cap)
+
+
+def estimate_making(runtime: Runtime, pool: str, options: PracticeOptions) -> PageReply:
+    """The sentence about what the questions for agents take; "" where none are written. Raises UnusableTasks."""
+    estimate = runtime.run(estimate_questions(runtime.store, pool, options))
+    return PageReply(fields={"estimate": estimate.describe() if estimate else ""})
 
 
 def parse_written(written: Fields) -> tuple[TaskLine, Task]:

@@ -40,6 +40,7 @@ class TaskRow(PageDocument):
     workers: list[str] = Field(description="Those that its plan calls, in order.")
     origin: str
     fields: dict[str, JsonValue]
+    checked: str = Field(default="", description="What says that its answer is right, where nothing computed it.")
     based_on: str = Field(default="", description="The digest of its line: an edit names with it what the person saw.")
 
 
@@ -63,7 +64,8 @@ class TasksDocument(PageDocument):
     """Tasks as a page lists them: `rows` are some of the `total` that fit what a person looks for.
 
     `counts` by split, empty where a source makes as many as one wants. `pool` is the pool whose own tasks these are,
-    "" for another source. `verifiers` says how each kind that occurs grades.
+    "" for another source. `verifiers` says how each kind that occurs grades. `agents_only`: no other worker can be
+    called, so that one of the agents has to write the tasks.
     """
 
     source: str
@@ -80,6 +82,7 @@ class TasksDocument(PageDocument):
     struck: list[str]
     excluded: list[WorkerExclusion]
     agents: list[str]
+    agents_only: bool
     verifiers: dict[str, str]
 
 
@@ -138,6 +141,7 @@ def build_book_document(pool: Pool, split: str = "", words: str = "", first: int
     made = sum(row.is_made for row in tasks)
     fitting = [row for row in reversed(tasks) if not row.is_made] + [row for row in tasks if row.is_made]
     fitting = [row for row in fitting if fits_filter(row, split, words)]
+    agents, excluded = [spec.name for spec in pool.agents()], list_exclusions(pool)
     return TasksDocument(
         source=f"{SOURCE}{pool.name}",
         pool=pool.name,
@@ -151,8 +155,9 @@ def build_book_document(pool: Pool, split: str = "", words: str = "", first: int
         total=len(fitting),
         problems=list_problems(lines),
         struck=[row.key for row in book.list_struck()[:SHOWN]],
-        excluded=list_exclusions(pool),
-        agents=[spec.name for spec in pool.agents()],
+        excluded=excluded,
+        agents=agents,
+        agents_only=bool(agents) and len(excluded) == len(pool.enabled),
         verifiers=_describe_verifiers([row.task for row in tasks if row.task]),
     )
 
@@ -195,6 +200,7 @@ def build_source_document(source: str, levels: tuple[int, ...]) -> TasksDocument
         struck=[],
         excluded=[],
         agents=[],
+        agents_only=False,
         verifiers=_describe_verifiers(tasks),
     )
 
@@ -244,6 +250,7 @@ def _describe_task(task: Task, origin: str, fields: dict[str, JsonValue]) -> Tas
         verifier=task.verifier.kind,
         workers=[step.worker for step in steps],
         origin=origin,
+        checked=task.checked,
         fields=fields,
     )
 

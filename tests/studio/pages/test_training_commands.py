@@ -6,9 +6,11 @@ import pytest
 
 from pool_registry.pool import Pool
 from studio.pages.pool.commands import PoolCommands
+from tests.trainer.support.experts import AUTHOR, Script, build_experts, serve_script
 from tests.trainer.support.shop import build_shop, describe_worker
 from trainer.recipe import load_recipe
-from trainer.tasks.practice.stored import find_practice_file, open_task_book
+from trainer.tasks.practice.stored import count_planned, find_practice_file, open_task_book
+from trainer.tasks.practice.task_book import TaskBook
 from trainer.tasks.sources.jsonl import TaskLine
 
 
@@ -155,3 +157,50 @@ def test_keys_that_are_not_set_are_named_before_a_start(send, runtime, crew, mon
     runtime.store.pools.save(pool.with_worker(keyed, "first"))
     gaps = " ".join(send("training_plan", pool=crew)["plan"]["gaps"])
     assert "CREW_KEY is not set on this machine" in gaps and "for first." in gaps
+
+
+@pytest.fixture
+def experts(runtime, monkeypatch):
+    """Commands about a pool of agents behind one scripted address, none of whose answers is exact."""
+    script = Script()
+    with serve_script(script) as url:
+        runtime.store.pools.save(build_experts(url))
+        monkeypatch.setenv("PODIUM_HOME", str(runtime.store.home.root))
+        for place in TaskBook(find_practice_file("experts")).files:
+            place.unlink(missing_ok=True)
+        page = PoolCommands(runtime)
+
+        def run(action: str, **fields) -> dict:
+            return page.run(action, {"pool": "experts", "count": 8, **fields})
+
+        yield run, script
+
+
+@pytest.mark.medium
+def test_questions_for_agents_are_made_and_shown_with_what_checked_them(experts):
+    send, script = experts
+    shown = send("practice")["practice"]
+    assert shown["agents_only"] and shown["agents"][0] == AUTHOR
+    estimate = send("estimate_practice", author=AUTHOR)["estimate"]
+    assert estimate.startswith("About") and not script.calls
+    reply = send("make_practice", author=AUTHOR)
+    assert reply["agents"].startswith("8 questions of agents kept; ")
+    assert {row["checked"] for row in reply["practice"]["rows"]} == {"agreement of 3"}
+    assert count_planned("experts") == reply["practice"]["counts"]["train"] > 0, "there are plans to learn from"
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({}, "say which agent writes the questions"),
+        ({"author": AUTHOR, "answerers": []}, "choose who answers"),
+        ({"author": AUTHOR, "max_cost": 0}, "above $0"),
+        ({"author": AUTHOR, "max_cost": "much"}, "above $0"),
+        ({"author": AUTHOR, "judge": AUTHOR}, "cannot judge"),
+    ],
+)
+@pytest.mark.parametrize("action", ["make_practice", "estimate_practice"])
+def test_a_panel_that_cannot_work_is_said_before_anything_is_asked(experts, action, fields, sentence):
+    send, script = experts
+    reply = send(action, **fields)
+    assert not reply["ok"] and sentence in reply["problems"][0][1] and not script.calls

@@ -49,8 +49,8 @@ class Estimate:
             return "No call is needed: what was answered before is enough."
         cost = f"${self.cost:.2g}" if self.cost else "no cost"
         if self.unpriced:
-            known = f"{cost} and " if self.cost else ""
-            cost = f"{known}a cost that is not known (no price: {list_names(self.unpriced)})"
+            priced = f"{cost} and " if self.cost else ""
+            cost = f"{priced}a cost that is not known (no price: {list_names(self.unpriced)})"
         time = "" if self.seconds is None else describe_seconds(self.seconds)
         if not time:
             time = f"a time that is not known (no recorded call: {list_names(self.untimed)})"
@@ -68,11 +68,9 @@ def describe_seconds(seconds: float) -> str:
     return f"{max(1, round(seconds))} s" if seconds < 120 else f"{round(seconds / 60)} minutes"
 
 
-def estimate_work(
-    pool: LivePool, panel: Panel, count: int, latencies: Mapping[str, float], answered: int = 0
-) -> Estimate:
-    """The work for `count` tasks, of which `answered` questions are done. `latencies`: seconds of a call by worker."""
-    questions = max(0, PER_TASK * count - answered)
+def estimate_work(pool: LivePool, panel: Panel, count: int, latencies: Mapping[str, float]) -> Estimate:
+    """The work for `count` more tasks. `latencies`: seconds of a call by worker."""
+    questions = PER_TASK * count
     work = _divide_work(pool, panel, questions)
     cost = 0.0
     for name, share in work.items():

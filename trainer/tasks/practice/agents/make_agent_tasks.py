@@ -71,7 +71,8 @@ def estimate_agent_tasks(
     """What `make_agent_tasks` will take, less what a journal holds. Raises UnusableTasks."""
     panel = choose_panel(pool, options)
     journal = open_journal(file, pool, panel, seed)
-    return estimate_work(pool, panel, count, latencies, len(journal.replies))
+    kept = len(select_tasks(journal, panel, pool, count).lines)
+    return estimate_work(pool, panel, count - kept, latencies)
 
 
 async def make_agent_tasks(

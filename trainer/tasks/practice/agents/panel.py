@@ -52,6 +52,8 @@ class Panel:
 def choose_panel(pool: LivePool, options: PanelOptions) -> Panel:
     """The panel that the options ask for. Raises UnusableTasks saying which agents there are."""
     agents = [spec.name for spec in pool.pool.agents()]
+    if options.max_cost is not None and options.max_cost <= 0:
+        raise UnusableTasks("a cap of no dollars allows no call; give an amount above $0, or leave it out")
     author = options.author or _require_author(agents)
     others = [name for name in agents if name not in (author, options.judge)]
     answerers = tuple(dict.fromkeys(options.answerers)) or tuple(others)
