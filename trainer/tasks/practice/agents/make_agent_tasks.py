@@ -121,7 +121,7 @@ async def _work(asker: Asker, subjects: Sequence[Subject], count: int, others: i
                 is_new = len(list_candidates(journal, asker.pool)[0]) > len(candidates)
                 fruitless = 0 if is_new else fruitless + 1
     except Stopped as stop:
-        return f"stopped early: {stop} What is kept so far is saved, and the same command goes on"
+        return f"stopped early: {str(stop).rstrip('.')}. What is kept so far is saved, and the same command goes on"
 
 
 def _choose_subject(journal: Journal, subjects: Sequence[Subject]) -> Subject:

@@ -243,6 +243,14 @@ def test_questions_from_a_passage_are_answered_by_way_of_the_look_up(experts, sc
     assert (first["worker"], second["access"]) == ("rules", [1]) and line.plan["answer"] == "$2"
 
 
+def test_a_field_whose_worker_has_left_the_pool_has_no_question_and_others_keep_their_split(experts, tmp_path):
+    panel = {"answerers": ("law1", "law2", "med1"), "journal": tmp_path / "x.questions"}
+    first = make(experts, 8, **panel)
+    left = experts.model_copy(update={"workers": tuple(row for row in experts.workers if row.name != "novice")[::-1]})
+    splits = {line.query: line.split for line in make(left, 8, **panel).lines}
+    assert {line.query: line.split for line in first.lines} == splits
+
+
 def estimate(pool: Pool, latencies: dict[str, float], **panel) -> str:
     async def run() -> str:
         async with live_pool(pool) as live:
