@@ -97,7 +97,7 @@ async def make_agent_tasks(
     selection = select_tasks(journal, panel, pool, count, others)
     reasons = [f"{number:,} {reason}" for reason, number in selection.left_out.items()]
     failed = asker.failures.by_worker.items()
-    reasons += [f"{count_of(len(texts), 'call')} of {name} failed: {texts[-1]}" for name, texts in failed]
+    reasons += [f"{count_of(len(texts), 'call')} of {name} failed, the first so: {texts[0]}" for name, texts in failed]
     return AgentTasks(selection.lines, tuple(reasons), ending, spending.used.cost)
 
 
