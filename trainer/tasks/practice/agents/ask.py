@@ -64,7 +64,7 @@ class Failures:
         self.by_worker.setdefault(worker, []).append(message)
         self.in_a_row += 1
         if self.in_a_row >= FAILURES_IN_A_ROW:
-            self.end(f"{self.in_a_row} calls in a row have failed, the last one of {worker}: {message}")
+            self.end(f"{self.in_a_row} calls in a row have failed")
         return False
 
     def end(self, reason: str) -> NoReturn:

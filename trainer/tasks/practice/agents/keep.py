@@ -54,12 +54,15 @@ def list_candidates(journal: Journal, pool: LivePool) -> tuple[list[Candidate], 
     """The questions that are worth asking, in the order in which they were written; and the others by reason."""
     candidates: dict[str, Candidate] = {}
     left_out: Counter[str] = Counter()
-    places: Counter[str] = Counter()
+    places: dict[str, int] = {}
     for request in journal.requests:
+        # Each worker's questions start at another split, in the order in which the workers came: nothing moves later.
+        places.setdefault(request.worker, 3 * len(places))
+        if request.worker not in pool.workers:
+            continue
         left_out[UNREADABLE] += request.problems
-        start = 3 * list(pool.workers).index(request.worker)
         for question in request.questions:
-            place = start + places[request.worker]
+            place = places[request.worker]
             places[request.worker] += 1
             reason = _find_flaw(question, candidates, pool)
             if reason:

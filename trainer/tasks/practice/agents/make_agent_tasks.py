@@ -97,7 +97,7 @@ async def make_agent_tasks(
     selection = select_tasks(journal, panel, pool, count, others)
     reasons = [f"{number:,} {reason}" for reason, number in selection.left_out.items()]
     failed = asker.failures.by_worker.items()
-    reasons += [f"{count_of(len(texts), 'call')} of {name} failed: {texts[-1]}" for name, texts in failed]
+    reasons += [f"{count_of(len(texts), 'call')} of {name} failed, the first so: {texts[0]}" for name, texts in failed]
     return AgentTasks(selection.lines, tuple(reasons), ending, spending.used.cost)
 
 
@@ -121,7 +121,7 @@ async def _work(asker: Asker, subjects: Sequence[Subject], count: int, others: i
                 is_new = len(list_candidates(journal, asker.pool)[0]) > len(candidates)
                 fruitless = 0 if is_new else fruitless + 1
     except Stopped as stop:
-        return f"stopped early: {stop} What is kept so far is saved, and the same command goes on"
+        return f"stopped early: {str(stop).rstrip('.')}. What is kept so far is saved, and the same command goes on"
 
 
 def _choose_subject(journal: Journal, subjects: Sequence[Subject]) -> Subject:

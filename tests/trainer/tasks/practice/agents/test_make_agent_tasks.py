@@ -193,7 +193,9 @@ def test_a_cap_with_a_price_that_is_not_known_is_refused(experts, script, monkey
 
 def test_a_server_that_fails_ends_it_with_one_sentence(experts, script, tmp_path):
     script.status = 500
-    with pytest.raises(UnusableTasks, match=r"8 calls in a row have failed, the last one of editor: .*same command"):
+    with pytest.raises(
+        UnusableTasks, match=r"of editor failed, the first so: .*8 calls in a row have failed.*same command"
+    ):
         make(experts, journal=tmp_path / "x.questions")
     assert len(script.calls) <= 8
 
@@ -241,6 +243,14 @@ def test_questions_from_a_passage_are_answered_by_way_of_the_look_up(experts, sc
     line = next(line for line in tasks.lines if line.checked and "trainee" in line.query)
     first, second = line.plan["steps"]
     assert (first["worker"], second["access"]) == ("rules", [1]) and line.plan["answer"] == "$2"
+
+
+def test_a_field_whose_worker_has_left_the_pool_has_no_question_and_others_keep_their_split(experts, tmp_path):
+    panel = {"answerers": ("law1", "law2", "med1"), "journal": tmp_path / "x.questions"}
+    first = make(experts, 8, **panel)
+    left = experts.model_copy(update={"workers": tuple(row for row in experts.workers if row.name != "novice")[::-1]})
+    splits = {line.query: line.split for line in make(left, 8, **panel).lines}
+    assert {line.query: line.split for line in first.lines} == splits
 
 
 def estimate(pool: Pool, latencies: dict[str, float], **panel) -> str:
