@@ -120,7 +120,10 @@ def test_the_product_works_without_the_lessons_and_says_what_needs_them(product,
     view = look(product, WITHOUT, home)
     assert view["right"] is True and view["suites"] == [] and view["packages"] == []
     needless = sorted(name for name, package in view["needs"].items() if not package)
-    assert needless == ["dpo-own-episodes", "own-pool"] and set(view["needs"].values()) == {"", "podium-lessons"}
+    assert needless == ["dpo-own-episodes", "own-agents", "own-pool"] and set(view["needs"].values()) == {
+        "",
+        "podium-lessons",
+    }
     assert view["first"] == "own-pool", "the page opens with a preset that can start"
     query, families, suites = view["compare"]
     assert query.startswith("A flight leaves") and families == ["examples"] and suites == []

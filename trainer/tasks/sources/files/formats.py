@@ -121,7 +121,9 @@ FORMATS: tuple[Callable[[Source], Rows | None], ...] = (
 def _are_tasks(values: Iterable[object]) -> bool:
     """Whether one is meant as a line of a task file: it has a query, and else only fields of such lines, misspelt or
     not."""
-    return any(isinstance(value, dict) and "query" in value and all(map(_is_field, value)) for value in values)
+    return any(
+        isinstance(value, dict) and value.get("query") is not None and all(map(_is_field, value)) for value in values
+    )
 
 
 def _is_field(name: str) -> bool:
