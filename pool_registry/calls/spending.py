@@ -25,6 +25,7 @@ from pool_registry.errors import WorkerFault
 Asked = TypeVar("Asked")
 Result = TypeVar("Result")
 Cap = Literal["max_tokens", "max_cost"]
+CAP_CODES = frozenset({"max_tokens", "max_cost", "no_price"})  # of calls that a cap refuses
 ROUNDING = 1e-9  # dollars by which sums of prices may be off
 
 

@@ -176,7 +176,7 @@ class EvaluationStage:
             self._limits = pool.limits.model_copy(update={"max_rounds": settings.max_rounds})
         self._tasks = load_evaluation_tasks(settings)
         self._progress = EvaluationProgress(set(), [])
-        self._spending = Spending(max_cost=settings.max_cost)
+        self._spending = Spending(max_cost=settings.max_cost, exact=True)
         self._wrote_metrics_at = 0.0
         self._logged_at = time.monotonic()
 

@@ -57,12 +57,14 @@ def estimate_job(recipe: Recipe, pool: Pool, record: AgentCosts) -> JobEstimate:
         + (planned - rollouts + drawn_again * rollouts) * PLAN_S
         + rollouts * LEARN_S
     ) / 60
-    known = sum(record.wall_s(spec.name) > 0 for spec in agents)
+    on_record = sum(record.wall_s(spec.name) > 0 for spec in agents)
     return JobEstimate(
         calls=round(calls),
         cost=calls * mean(prices) if any(prices) else None,
         minutes=minutes + (recipe.who.minutes if recipe.who else 0.0),
-        basis=f"answers on record of {known} of {len(agents)} agents" if known else "no answer is on record yet",
+        basis=f"answers on record of {on_record} of {len(agents)} agents"
+        if on_record
+        else "no answer is on record yet",
     )
 
 
@@ -73,9 +75,9 @@ def _measure_seconds(agents: Sequence[WorkerSpec], record: AgentCosts) -> float:
 def _count_alone(recipe: Recipe, agents: int) -> int:
     """How many questions are put to single agents."""
     who, evaluate = recipe.who, recipe.evaluate
-    asked = min(who.questions, recipe.tasks.count) * who.tries * agents if who else 0
-    measured = evaluate.count * agents if evaluate and EVERY_AGENT in evaluate.orchestrators else 0
-    return asked + measured
+    outcomes = min(who.questions, recipe.tasks.count) * who.tries * agents if who else 0
+    baselines = evaluate.count * agents if evaluate and EVERY_AGENT in evaluate.orchestrators else 0
+    return outcomes + baselines
 
 
 def _count_lanes(recipe: Recipe) -> int:

@@ -171,6 +171,16 @@ class JudgeCheck:
     kind: str = "judge"
 
 
+# Letters by both cases: IGNORECASE would also take the long s of other scripts.
+_VERDICT = re.compile(r"\W*([Yy][Ee][Ss]|[Nn][Oo])\W*")
+
+
+def parse_verdict(reply: str) -> bool | None:
+    """What a judge replied, YES or NO and nothing else; None for any other reply."""
+    match = _VERDICT.fullmatch(reply)
+    return None if match is None else match.group(1).lower() == "yes"
+
+
 AnyVerifier: TypeAlias = Verifier | PythonCheck | JudgeCheck
 
 

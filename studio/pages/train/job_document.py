@@ -93,10 +93,10 @@ def build_job_view(row: JobRow, jobs: JobStore, metrics: MetricsReader, now: flo
 
 
 def read_who_sentence(job_folder: JobFolder) -> str:
-    """What came of training the choice of workers; "" for a job that has not got there."""
+    """What came of training the choice of workers; "" for a job that has not got there, and for a damaged file."""
     try:
-        return str(json.loads(job_folder.who.read_text(encoding="utf-8"))["sentence"])
-    except FileNotFoundError:
+        return str(json.loads(job_folder.who.read_bytes())["sentence"])
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
         return ""
 
 

@@ -249,7 +249,7 @@ class RolloutEngine:
         self.terms, self.sink, self.scale = terms, sink, scale
         self.recursion: RecursionSettings | None = None
         self._groups_before = 0
-        self.spending = Spending(max_cost=max_cost)
+        self.spending = Spending(max_cost=max_cost, exact=True)
         self.limits = pool.pool.limits.model_copy(update={"max_rounds": episode_format.max_rounds})
         self._slots = asyncio.Semaphore(concurrency)
 
@@ -426,7 +426,7 @@ class RolloutEngine:
         return self.spending.used.cost
 
     def _check_cost(self) -> None:
-        if self.spending.find_reached() is not None:
+        if self.spending.refused or self.spending.find_reached() is not None:
             raise SpendCapReached(self._describe_spending())
 
     def _describe_spending(self, why: str = "") -> str:

@@ -1,6 +1,8 @@
-"""Whether answers to a question agree: numbers as numbers, texts without case, white space and what frames them.
+"""Whether answers to a question agree with the one that its author wrote: numbers as numbers, texts without case, white
+space and what frames them.
 
-Refusals have no vote. Where two different answers have equally many votes, nobody knows which one is right.
+What an author wrote is an answer, so agents that agree on not knowing keep nothing, whatever the language. Where
+another answer has as many votes, nobody knows which one is right.
 """
 
 from __future__ import annotations
@@ -16,18 +18,13 @@ from trainer.tasks.sources.files.cells import read_answer
 from trainer.tasks.sources.jsonl import TOLERANCE
 from trainer.tasks.verifier import ExactText, NumberWithin, StatesAll, extract_answer, parse_whole_number
 
-MIN_STATED_CHARS = 3  # of a text that is looked for inside a longer reply: "no" would be found in too many
-_FRAME = re.compile(r"^(?:the|an?)\s+|^[\s\"'“”‘’`*]+|[\s\"'“”‘’`*.!]+$", re.IGNORECASE)
-_REFUSES = re.compile(
-    r"\b(?:(?:do|does|did)(?: not|n['’]t) know|can(?:not|['’]t| not)|unable to|not (?:sure|certain|able)|"
-    r"no (?:information|idea|answer)|unknown|n/a|sorry|insufficient|as an ai)\b",
-    re.IGNORECASE,
-)
+MIN_CHARS = 3  # of a text that is looked for inside a longer reply: "no" would stand in too many
+_FRAME = re.compile(r"^[\s\"'“”‘’`*]+|[\s\"'“”‘’`*.!]+$")
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The answer that most votes gave and how many did; `kind` is the rule that grades others, and `right` are the
+    """The answer of a question and how many voters gave it; `kind` is the rule that grades others, and `right` are the
     voters whose replies it accepts."""
 
     answer: JsonValue
@@ -36,23 +33,19 @@ class Agreement:
     right: frozenset[str]
 
 
-def find_agreement(replies: Mapping[str, str], needed: int) -> Agreement | None:
-    """The answer that at least `needed` voters gave and more than any other; None where there is none.
+def find_agreement(written: str, replies: Mapping[str, str], needed: int) -> Agreement | None:
+    """The answer that the author wrote, where at least `needed` voters gave it, and none other as often; else None.
 
-    `replies` are texts by voter. Of equal answers the first is taken as it is written."""
-    given = {name: reply for name, reply in replies.items() if not refuses(reply)}
-    answers = [answer for answer in dict.fromkeys(map(clean_answer, given.values())) if is_short(answer)]
-    counts: dict[str, int] = {}
-    for answer in answers:
-        if not any(is_same(answer, counted) for counted in counts):
-            counts[answer] = sum(is_same(answer, clean_answer(reply)) for reply in given.values())
-    most = max(counts.values(), default=0)
-    leading = [answer for answer, count in counts.items() if count == most]
-    if most < needed or len(leading) > 1:
+    `replies` are texts by voter."""
+    answer, answers = clean_answer(written), [clean_answer(reply) for reply in replies.values()]
+    votes = sum(is_same(answer, other) for other in answers)
+    rivals = [other for other in answers if not is_same(answer, other) and not is_empty(other)]
+    most = max((sum(is_same(rival, other) for other in rivals) for rival in rivals), default=0)
+    if not is_short(answer) or votes < needed or most >= votes:
         return None
-    rule = make_rule(leading[0])
-    right = frozenset(name for name, reply in given.items() if rule.accepts(extract_answer(reply).strip()))
-    return Agreement(write_expected(leading[0], rule.kind), rule.kind, most, right)
+    rule = make_rule(answer)
+    right = frozenset(name for name, reply in replies.items() if rule.accepts(extract_answer(reply).strip()))
+    return Agreement(write_expected(answer, rule.kind), rule.kind, votes, right)
 
 
 def join_judged(answer: str, replies: Mapping[str, str], same: Collection[str], needed: int) -> Agreement | None:
@@ -66,8 +59,8 @@ def join_judged(answer: str, replies: Mapping[str, str], same: Collection[str], 
 
 
 def is_same_reply(answer: str, reply: str) -> bool:
-    """Whether a reply is an answer, and the same as another."""
-    return not refuses(reply) and is_same(clean_answer(answer), clean_answer(reply))
+    """Whether a reply is the same as an answer."""
+    return is_same(clean_answer(answer), clean_answer(reply))
 
 
 def is_same(answer: str, other: str) -> bool:
@@ -83,7 +76,7 @@ def make_rule(answer: str) -> NumberWithin | StatesAll | ExactText:
     number = parse_whole_number(answer)
     if number is not None:
         return NumberWithin(number, TOLERANCE)
-    return StatesAll((answer,)) if len(answer) >= MIN_STATED_CHARS else ExactText(answer)
+    return StatesAll((answer,)) if len(answer) >= MIN_CHARS else ExactText(answer)
 
 
 def write_expected(answer: str, kind: str) -> JsonValue:
@@ -91,14 +84,14 @@ def write_expected(answer: str, kind: str) -> JsonValue:
     return [answer] if kind == "states_all" else read_answer(answer) if kind == "number" else answer
 
 
-def refuses(reply: str) -> bool:
-    """Whether a reply is no answer: empty, or words for not knowing."""
+def is_empty(reply: str) -> bool:
+    """Whether a reply is no answer: nothing, or that no worker can do this."""
     text = extract_answer(reply).strip()
-    return not text or is_refusal(text) or _REFUSES.search(text) is not None
+    return not text or is_refusal(text)
 
 
 def clean_answer(reply: str) -> str:
-    """A reply without what frames its answer: a tag, quotes, an article, a full stop."""
+    """A reply without what frames its answer: a tag, quotes, a full stop."""
     text, before = extract_answer(reply), None
     while text != before:
         text, before = _FRAME.sub("", text), text

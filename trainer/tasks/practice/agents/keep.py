@@ -90,11 +90,11 @@ def list_voters(candidate: Candidate, journal: Journal, panel: Panel) -> dict[st
 
 def settle(candidate: Candidate, journal: Journal, panel: Panel) -> tuple[Agreement, str] | None:
     """The agreement on a question and what checked it; None where there is none."""
-    replies = list_voters(candidate, journal, panel)
-    agreement = find_agreement(replies, panel.agree)
+    replies, answer = list_voters(candidate, journal, panel), as_text(candidate.question.answer)
+    agreement = find_agreement(answer, replies, panel.agree)
     if agreement is not None:
         return agreement, f"agreement of {agreement.votes}"
-    answer, verdicts = as_text(candidate.question.answer), journal.verdicts.get(candidate.question.key, {})
+    verdicts = journal.verdicts.get(candidate.question.key, {})
     same = [name for name, reply in replies.items() if verdicts.get(name) or is_same_reply(answer, reply)]
     agreement = join_judged(answer, replies, same, panel.agree) if any(verdicts.values()) else None
     return None if agreement is None else (agreement, f"the judge {panel.judge}")

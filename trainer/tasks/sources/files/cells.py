@@ -35,27 +35,27 @@ def write_fields(row: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
 
 
 def read_query(cell: object) -> object:
-    """The query in a cell: its text, or the last thing that a user said in a chat."""
-    said = _find_last(cell, "user")
-    if isinstance(said, bool | int | float):
-        return as_text(said)
-    return clean_text(said).strip() if isinstance(said, str) else said
+    """The query in a cell: its text, or the last thing that a user wrote in a chat."""
+    content = _find_last(cell, "user")
+    if isinstance(content, bool | int | float):
+        return as_text(content)
+    return clean_text(content).strip() if isinstance(content, str) else content
 
 
 def read_expected(cell: object) -> tuple[JsonValue, str | None]:
     """The answer in a cell, None without one, and the verifier where its own form does not say how it is graded.
 
     Of a text, what follows `####` or is boxed, as a number where it is one; of a list, any item is right."""
-    said = _find_last(_unwrap(cell), "assistant")
-    if said is None or said == "" or (isinstance(said, float) and not math.isfinite(said)):
+    content = _find_last(_unwrap(cell), "assistant")
+    if content is None or content == "" or (isinstance(content, float) and not math.isfinite(content)):
         return None, None
-    if isinstance(said, list) and all(isinstance(item, str | int | float) for item in said):
-        items = dict.fromkeys(item for item in said if not isinstance(item, str) or item.strip())
+    if isinstance(content, list) and all(isinstance(item, str | int | float) for item in content):
+        items = dict.fromkeys(item for item in content if not isinstance(item, str) or item.strip())
         return (list(items), "one_of") if items else (None, None)
-    if not isinstance(said, str):
-        answer: Any = said
+    if not isinstance(content, str):
+        answer: Any = content
         return answer, None
-    text = clean_text(said)
+    text = clean_text(content)
     boxed = _BOXED.findall(text)
     end = read_answer(text.rpartition("####")[2] if "####" in text else boxed[-1] if boxed else text)
     return None if end == "" else end, None
@@ -89,7 +89,7 @@ def _unwrap(cell: object) -> object:
 
 
 def _find_last(cell: object, role: str) -> object:
-    """The last thing that a role said in a chat; of a chat in a list, as of one. Any other cell as it is."""
+    """The last thing that a role wrote in a chat; of a chat in a list, as of one. Any other cell as it is."""
     if isinstance(cell, list) and len(cell) == 1 and isinstance(cell[0], list):
         cell = cell[0]
     if not isinstance(cell, list) or not cell or not all(isinstance(item, Mapping) for item in cell):

@@ -76,7 +76,7 @@ def _explain_parquet(name: str) -> Iterator[None]:
 
 def read_json(source: Source) -> Rows | None:
     """The items of a JSON list, or of the one list in an object such as {"data": [...]}."""
-    text = source.decoded.text
+    text = source.decoded_text.text
     start = text.lstrip()[:1]
     if start not in ("[", "{"):
         return None
@@ -98,7 +98,7 @@ def read_json(source: Source) -> Rows | None:
 
 def read_json_lines(source: Source) -> Rows | None:
     """Objects, one a line. Lines of a task file stay as they are."""
-    text = source.decoded.text
+    text = source.decoded_text.text
     if not text.lstrip().startswith("{"):
         return None
     lines = [(k, line.rstrip("\r")) for k, line in enumerate(text.split("\n"), 1) if line.strip()]

@@ -81,7 +81,7 @@ def read_tasks(
     if chosen is None and (options.query_column or options.answer_column):
         raise UnusableTasks(f"{name} holds lines of a task file, with the fields query and answer: name no column")
     lines = list(refuse_repeated((_parse(row, chosen, family) for row in rows.rows), rows.unit))
-    encoding = "" if data.startswith(PARQUET) else source.decoded.encoding
+    encoding = "" if data.startswith(PARQUET) else source.decoded_text.encoding
     form = _write_form(rows, chosen, encoding)
     if rows.is_table:
         return ReadTasks(form, rows.unit, lines, rows.columns, chosen)

@@ -44,12 +44,12 @@ class Source:
     chooser: ColumnChooser
 
     @cached_property
-    def decoded(self) -> DecodedText:
+    def decoded_text(self) -> DecodedText:
         """The text. Raises UnusableTasks."""
         return decode_text(self.data, self.name, self.encoding)
 
     @cached_property
     def sound_text(self) -> str:
         """The text with plain line breaks. Raises UnusableTasks where it is damaged."""
-        check_text(self.decoded, self.name)
-        return self.decoded.text.replace("\r\n", "\n").replace("\r", "\n")
+        check_text(self.decoded_text, self.name)
+        return self.decoded_text.text.replace("\r\n", "\n").replace("\r", "\n")

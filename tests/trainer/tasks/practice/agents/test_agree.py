@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.tasks.practice.agents.agree import clean_answer, find_agreement, join_judged, make_rule, refuses
+from orchestrator.reader.refusal import REFUSAL
+from trainer.tasks.practice.agents.agree import clean_answer, find_agreement, is_empty, join_judged, make_rule
+
+
+def agree(written: str, *replies: str, needed: int = 2):
+    """The agreement of an author and so many agents on what it wrote."""
+    texts = {"author": written} | {str(place): reply for place, reply in enumerate(replies)}
+    return find_agreement(written, texts, needed)
 
 
 @pytest.mark.parametrize(
@@ -14,13 +21,14 @@ from trainer.tasks.practice.agents.agree import clean_answer, find_agreement, jo
     [
         (["1,234", "1234", "1234.0"], 1234, 3),
         (["Paris.", "paris", '"Paris"'], ["Paris"], 3),
-        (["The Seine", "Seine", "Rhine"], ["Seine"], 2),
+        (["Seine", "Seine", "Rhine"], ["Seine"], 2),
+        (["Rhein", "Das weiß ich leider nicht", "Rhein!"], ["Rhein"], 2),
         (["-3", "−3", "3"], -3, 2),
         (["<answer>7</answer>", "7", "8"], 7, 2),
     ],
 )
 def test_answers_are_the_same_as_numbers_or_texts(replies, answer, votes):
-    agreement = find_agreement({str(place): reply for place, reply in enumerate(replies)}, 2)
+    agreement = agree(*replies)
     assert agreement is not None and (agreement.answer, agreement.votes) == (answer, votes)
 
 
@@ -29,31 +37,31 @@ def test_answers_are_the_same_as_numbers_or_texts(replies, answer, votes):
     [
         ["1", "2", "3"],
         ["Paris", "Paris", "Rome", "Rome"],
-        ["I don't know", "I don't know", "I don't know"],
-        ["", "", ""],
+        ["42", "I don't know", "I don't know", "I don't know"],
+        ["Rhein", "Keine Ahnung", "Keine Ahnung"],
+        ["7", "", ""],
         ["York", "New York"],
         ["word " * 40, "word " * 40],
     ],
-    ids=["all differ", "a tie", "refusals", "empty", "a part", "no short answer"],
+    ids=["all differ", "a tie", "not knowing", "in another language", "empty", "a part", "no short answer"],
 )
 def test_no_agreement(replies):
-    assert find_agreement({str(place): reply for place, reply in enumerate(replies)}, 2) is None
+    assert agree(*replies) is None
+
+
+def test_others_that_agree_on_something_else_keep_nothing():
+    """The author's answer is the one that has to be confirmed: what others all say instead may be that they pass."""
+    assert agree("Bern", "Basel", "Basel", "Basel") is None and agree("Bern", "Bern", "", "").votes == 2
 
 
 def test_a_sentence_around_the_answer_is_right_but_no_vote():
-    replies = {"a": "Canberra", "b": "Canberra", "c": "The capital is Canberra.", "d": "Sydney"}
-    agreement = find_agreement(replies, 2)
-    assert agreement is not None and agreement.votes == 2 and agreement.right == {"a", "b", "c"}
+    agreement = agree("Canberra", "Canberra", "The capital is Canberra.", "Sydney")
+    assert agreement is not None and agreement.votes == 2 and agreement.right == {"author", "0", "1"}
 
 
-@pytest.mark.parametrize("reply", ["I do not know.", "Sorry, I cannot say", "unknown", "N/A", "I'm not sure", "  "])
-def test_a_refusal_is_no_answer(reply):
-    assert refuses(reply)
-
-
-@pytest.mark.parametrize("reply", ["Cannes", "Known", "The Unforgiven", "0", "no"])
-def test_an_answer_is_no_refusal(reply):
-    assert not refuses(reply)
+@pytest.mark.parametrize(("reply", "empty"), [("  ", True), (REFUSAL, True), ("0", False), ("no", False)])
+def test_nothing_and_the_refusal_of_a_pool_are_no_answers(reply, empty):
+    assert is_empty(reply) == empty
 
 
 def test_what_a_judge_joins_is_graded_by_each_of_the_texts():
@@ -61,12 +69,12 @@ def test_what_a_judge_joins_is_graded_by_each_of_the_texts():
     assert join_judged("WHO", replies, ["editor"], 2) is None
     agreement = join_judged("WHO", replies, ["editor", "a"], 2)
     assert agreement is not None and agreement.kind == "one_of" and agreement.right == {"editor", "a"}
-    assert agreement.answer == ["WHO", "The World Health Organization.", "World Health Organization"]
+    assert agreement.answer == ["WHO", "The World Health Organization.", "The World Health Organization"]
 
 
-@given(st.dictionaries(st.text(max_size=4), st.text(max_size=60), max_size=6), st.integers(2, 4))
-def test_any_replies_agree_only_with_enough_votes(replies, needed):
-    agreement = find_agreement(replies, needed)
+@given(st.text(max_size=60), st.dictionaries(st.text(max_size=4), st.text(max_size=60), max_size=6), st.integers(2, 4))
+def test_any_replies_agree_only_with_enough_votes(written, replies, needed):
+    agreement = find_agreement(written, replies, needed)
     assert agreement is None or needed <= agreement.votes <= len(replies)
 
 
