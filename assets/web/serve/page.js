@@ -54,8 +54,9 @@ class ServePage {
     this.fill(this.pool, state.pools.map((name) => [name, name]), recall("pool") || "starter");
     const suggestion = state.defaults[this.pool.value];
     const choices = state.orchestrators.map(([label, name]) => [name, label]);
-    if (suggestion && !choices.some(([name]) => name === suggestion)) choices.unshift([suggestion, suggestion]);
-    this.fill(this.orchestrator, choices, recall("orchestrator") || suggestion);
+    const preset = recall("orchestrator");
+    for (const name of [suggestion, preset]) if (name && !choices.some(([other]) => other === name)) choices.unshift([name, name]);
+    this.fill(this.orchestrator, choices, preset || suggestion);
     if (document.activeElement !== this.port && !this.portTouched) this.port.value = String(state.port);
     if (first) this.go.disabled = false;
     this.drawServers();

@@ -64,6 +64,15 @@ def build_recipe() -> Recipe:
     return recipe.model_copy(update={"who": who, "grpo": recipe.grpo.model_copy(update=changes)})
 
 
+def build_crew(url: str) -> Pool:
+    """Three agents behind one address; only the one of its subject knows the answer to a question."""
+    workers = []
+    for name, subject in (("ada", "places"), ("bea", "elements"), ("cy", "history")):
+        spec = agent(name, url, description="An assistant.", price_out=1.0)
+        workers.append(spec.model_copy(update={"config": {**spec.config, "role": subject, "temperature": 0}}))
+    return Pool(name="crew", workers=tuple(workers))
+
+
 def list_questions() -> list[dict]:
     """Every sixth question is one to measure on, two of each subject."""
     return [
@@ -78,11 +87,7 @@ def test_from_own_questions_to_an_orchestrator_that_beats_its_best_agent_whateve
     Endpoint.reply = staticmethod(answer_by_skill)
     home = tmp_path / "home"
     store = open_store(find_home(str(home)))
-    workers = []
-    for name, subject in (("ada", "places"), ("bea", "elements"), ("cy", "history")):
-        spec = agent(name, endpoint, description="An assistant.", price_out=1.0)
-        workers.append(spec.model_copy(update={"config": {**spec.config, "role": f"{subject}", "temperature": 0}}))
-    store.pools.save(Pool(name="crew", workers=tuple(workers)))
+    store.pools.save(build_crew(endpoint))
     file = tmp_path / "questions.jsonl"
     file.write_text("\n".join(json.dumps(line) for line in list_questions()))
     added = trainer(home, "tasks", "add", "--pool", "crew", "--file", str(file))

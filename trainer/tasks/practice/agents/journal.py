@@ -1,13 +1,15 @@
 """What was written and answered so far, one JSON object per line beside the task file, so that a later call goes on.
 
-Each line is flushed to the disk as soon as it is known. A line that a kill has cut is dropped when the file is opened.
-Lines of another panel, or of another pool's content, are kept and not read.
+Each line is flushed to the disk as soon as it is known. One writes at a time, who first drops a line that a kill has
+cut. Lines of another panel, or of another pool's content, are kept and not read.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -93,15 +95,32 @@ def _append(path: Path, line: bytes) -> None:
         os.fsync(file.fileno())
 
 
+@contextmanager
+def hold_journal(file: Path | None) -> Iterator[None]:
+    """Let nobody else write a journal meanwhile. Raises UnusableTasks where somebody does: both would pay for the same
+    questions."""
+    if file is None:
+        yield
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UnusableTasks(
+                "questions for these tasks are being made already: wait until that has ended"
+            ) from error
+        content = file.read_bytes()
+        os.truncate(file, content.rfind(b"\n") + 1)
+        yield
+
+
 def _read_records(file: Path) -> Iterator[Request | Reply | Verdict]:
-    """The records of a file, which is shortened by a line that has no end. Raises UnusableTasks for any other line."""
+    """The records of a file, without a last line that has no end. Raises UnusableTasks for any other line."""
     if not file.is_file():
         return
     content = file.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if len(whole) < len(content):
-        os.truncate(file, len(whole))
-    for number, line in enumerate(whole.splitlines(), start=1):
+    for number, line in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), start=1):
         try:
             yield _RECORD.validate_json(line)
         except ValidationError as error:

@@ -17,7 +17,7 @@ from pool_registry.calls.spending import Spending, charge_calls_to
 from pool_registry.text import count_of
 from trainer.tasks.practice.agents.ask import Asker, Stopped
 from trainer.tasks.practice.agents.estimate import PER_REQUEST, PER_TASK, Estimate, estimate_work
-from trainer.tasks.practice.agents.journal import Journal
+from trainer.tasks.practice.agents.journal import Journal, hold_journal
 from trainer.tasks.practice.agents.keep import list_candidates, select_tasks
 from trainer.tasks.practice.agents.panel import Panel, PanelOptions, choose_panel
 from trainer.tasks.practice.agents.propose import Subject
@@ -87,12 +87,13 @@ async def make_agent_tasks(
 ) -> AgentTasks:
     """At most `count` tasks. `others` tasks of the same task file are there; `file` is the journal's.
 
-    Raises UnusableTasks for a panel that cannot work. A cap, or calls that fail, end it with what is kept."""
+    Raises UnusableTasks for a panel that cannot work, and while another call makes them. A cap, or calls that fail, end
+    it with what is kept."""
     panel = choose_panel(pool, options)
-    journal = open_journal(file, pool, panel, seed)
-    asker = Asker(pool, panel, journal)
     spending = Spending(max_cost=options.max_cost, exact=True)
-    with charge_calls_to(spending):
+    with hold_journal(file), charge_calls_to(spending):
+        journal = open_journal(file, pool, panel, seed)
+        asker = Asker(pool, panel, journal)
         ending = await _work(asker, list_subjects(pool, book), count, others)
     selection = select_tasks(journal, panel, pool, count, others)
     reasons = [f"{number:,} {reason}" for reason, number in selection.left_out.items()]

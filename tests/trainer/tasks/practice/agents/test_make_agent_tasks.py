@@ -17,6 +17,7 @@ from pool_registry.pool import Pool
 from tests.trainer.support.experts import AUTHOR, Script, answer_as_expert, build_experts, serve_script, write_question
 from tests.trainer.support.shop import build_shop, describe_worker
 from trainer.errors import UnusableTasks
+from trainer.tasks.practice.agents.journal import hold_journal
 from trainer.tasks.practice.agents.make_agent_tasks import estimate_agent_tasks
 from trainer.tasks.practice.agents.panel import PanelOptions
 from trainer.tasks.practice.make_tasks import PracticeOptions, PracticeTasks, make_practice_tasks
@@ -268,3 +269,22 @@ def test_the_estimate_names_calls_cost_time_and_what_is_not_known(experts, scrip
     known = estimate(change(experts, *names, **PRICED), dict.fromkeys(names, 2.0))
     assert "About 1,040 calls" in known and "$" in known and "3 minutes" in known and "not known" not in known
     assert not script.calls
+
+
+def test_two_that_make_tasks_of_one_pool_do_not_pay_twice(experts, script, tmp_path):
+    journal = tmp_path / "experts.questions"
+    with hold_journal(journal), pytest.raises(UnusableTasks, match="being made already: wait"):
+        make(experts, journal=journal)
+    assert not script.calls and make(experts, 4, journal).lines
+
+
+def test_an_estimate_beside_a_call_leaves_a_line_that_is_being_written(experts, tmp_path):
+    journal = tmp_path / "experts.questions"
+    journal.write_bytes(b'{"kind": "reply", "run"')
+
+    async def run() -> None:
+        async with live_pool(experts) as live:
+            estimate_agent_tasks(live, PanelOptions(AUTHOR), 4, {}, journal)
+
+    asyncio.run(run())
+    assert journal.read_bytes() == b'{"kind": "reply", "run"'
