@@ -1645,6 +1645,8 @@ export interface TasksDocument {
   excluded: WorkerExclusion[];
   agents: string[];
   agents_only: boolean;
+  /** Who can judge: workers that do nothing else first, then agents. */
+  judges: string[];
   verifiers: Record<string, string>;
 }
 

@@ -12,6 +12,7 @@ from pool_registry.pool import Pool
 from trainer.memory_fit.advice import suggest_edits
 from trainer.memory_fit.episode_cost import count_episodes, estimate_cost
 from trainer.memory_fit.gpu_state import describe_other_programs
+from trainer.memory_fit.job_estimate import AgentCosts, estimate_job
 from trainer.memory_fit.stages import Allocation, Machine, detect_machine, find_largest_stage, format_bytes
 from trainer.recipe import Recipe
 
@@ -35,8 +36,11 @@ class Fit(BaseModel):
     note: str
 
 
-def estimate_fit(recipe: Recipe, pool: Pool | None = None, machine: Machine | None = None) -> Fit:
-    """Estimate what the recipe needs on `machine` (default: this one) and what its calls cost on `pool`.
+def estimate_fit(
+    recipe: Recipe, pool: Pool | None = None, machine: Machine | None = None, record: AgentCosts | None = None
+) -> Fit:
+    """Estimate what the recipe needs on `machine` (default: this one) and what its calls cost on `pool`, by the
+    `record` of the pool's agents where it is given.
 
     Raises TrainerError when the model's config is missing or cannot be traced.
     """
@@ -45,7 +49,11 @@ def estimate_fit(recipe: Recipe, pool: Pool | None = None, machine: Machine | No
     need = sum(part.bytes for part in parts)
     fits = need <= machine.free
     episodes = count_episodes(recipe, pool)
-    cost, cost_notes = estimate_cost(recipe, pool, sum(episodes.values()))
+    if pool is not None and record is not None:
+        job = estimate_job(recipe, pool, record)
+        cost, cost_notes = job.cost, [f"cost: {job.calls:,} calls, {job.basis}"]
+    else:
+        cost, cost_notes = estimate_cost(recipe, pool, sum(episodes.values()))
     notes = [
         f"the {stage} stage needs most",
         "lengths are taken at their limit, so most jobs need less",

@@ -14,6 +14,7 @@ export class QuestionFields {
   constructor(estimate) {
     this.estimate = estimate;
     this.agents = /** @type {string[]} */ ([]);
+    this.judges = /** @type {string[]} */ ([]);
     this.author = select([], "", () => this.drawOthers());
     this.judge = select([], "", () => this.drawOthers());
     this.answerers = el("fieldset.pool-training-allowed");
@@ -29,11 +30,11 @@ export class QuestionFields {
   }
 
   /** @param {import("../types").TasksDocument} tasks */
-  take({ agents, agents_only: only }) {
+  take({ agents, agents_only: only, judges }) {
     this.root.hidden = !agents.length;
-    if (JSON.stringify(agents) === JSON.stringify(this.agents)) return;
+    if (JSON.stringify([agents, judges]) === JSON.stringify([this.agents, this.judges])) return;
     const author = this.author.value;
-    this.agents = agents;
+    [this.agents, this.judges] = [agents, judges];
     const none = only ? [] : [["", "None: the agents are in no task"]];
     this.author.replaceChildren(...optionsOf([...none, ...agents.map((name) => [name, `Written by ${name}`])]));
     this.author.value = agents.includes(author) ? author : only ? agents[0] || "" : "";
@@ -46,7 +47,7 @@ export class QuestionFields {
     const judge = this.judge.value === author ? "" : this.judge.value;
     const left = this.listUnchecked();
     this.others.hidden = !author;
-    this.judge.replaceChildren(...optionsOf([["", "Nobody"], ...this.agents.filter((name) => name !== author).map((name) => [name, name])]));
+    this.judge.replaceChildren(...optionsOf([["", "Nobody"], ...this.judges.filter((name) => name !== author).map((name) => [name, name])]));
     this.judge.value = judge;
     this.answerers.replaceChildren(
       el("legend", {}, "Who answers"),

@@ -125,7 +125,7 @@ export class JobHead {
   /** The field and the button that let a job go on which has spent its cap. */
   raiseCap() {
     const cap = el("input", { type: "text", inputMode: "decimal", "aria-label": "US dollars that the job may spend in all" });
-    const resume = needs(el("button.page-button", { type: "button" }, "Resume with this cap"), "train/resume");
+    const resume = needs(el("button.page-button", { type: "button" }, "Raise and resume"), "train/resume");
     resume.addEventListener("click", () => this.view.command({ action: "resume", job: this.state.id, max_cost: cap.value || "0" }));
     return [el("span.train-job-cap", {}, "$", cap, resume)];
   }

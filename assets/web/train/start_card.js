@@ -83,7 +83,7 @@ export class StartCard {
       stages.append(chip);
     }
     const facts =
-      [recipe.model.base, recipe.model.lora ? `adapter of rank ${recipe.model.lora.rank}` : "every weight", `on ${recipe.pool}`];
+      [recipe.model.base, recipe.model.lora ? `adapter of rank ${recipe.model.lora.rank}` : recipe.model.start ? `from ${recipe.model.start}` : "every weight", `on ${recipe.pool}`];
     this.about.replaceChildren(el("p.train-title", {}, recipe.title || recipe.name), stages, el("p.train-mute", {}, facts.join(" · ")));
   }
 

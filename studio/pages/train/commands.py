@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from platformdirs import user_data_dir
 from pydantic import ValidationError
 
+from orchestrator.traces.agent_track_record import build_track_record
 from pool_registry.actions import JsonValue
 from pool_registry.errors import PoolNotFound
 from pool_registry.kinds import field_problems
@@ -101,7 +102,10 @@ class TrainCommands(PageCommands):
             pool = self._runtime.store.pools.latest(recipe.pool).pool
         except PoolNotFound:
             pool = None
-        return PageReply(fields={"fit": estimate_fit(recipe, pool).model_dump(mode="json")})
+        record = (
+            build_track_record(self._runtime.store.engine, recipe.pool) if pool is not None and recipe.who else None
+        )
+        return PageReply(fields={"fit": estimate_fit(recipe, pool, record=record).model_dump(mode="json")})
 
     def _reply(self, recipe: Recipe, preset: str) -> PageReply:
         return PageReply(fields=self._build_recipe(recipe, preset).to_json())

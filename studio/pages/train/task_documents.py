@@ -83,6 +83,7 @@ class TasksDocument(PageDocument):
     excluded: list[WorkerExclusion]
     agents: list[str]
     agents_only: bool
+    judges: list[str] = Field(description="Who can judge: workers that do nothing else first, then agents.")
     verifiers: dict[str, str]
 
 
@@ -158,6 +159,7 @@ def build_book_document(pool: Pool, split: str = "", words: str = "", first: int
         excluded=excluded,
         agents=agents,
         agents_only=bool(agents) and len(excluded) == len(pool.enabled),
+        judges=[*(spec.name for spec in pool.switched_on if spec.judge_only), *agents],
         verifiers=_describe_verifiers([row.task for row in tasks if row.task]),
     )
 
@@ -201,6 +203,7 @@ def build_source_document(source: str, levels: tuple[int, ...]) -> TasksDocument
         excluded=[],
         agents=[],
         agents_only=False,
+        judges=[],
         verifiers=_describe_verifiers(tasks),
     )
 

@@ -11,14 +11,15 @@ from typing import NoReturn
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.oracle import OraclePolicy
-from pool_registry.actions import Action, Observation, as_text
+from pool_registry.actions import Observation, as_text
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.calls.spending import CAP_CODES
 from pool_registry.language_models.completion import strip_special
+from pool_registry.worker import Call
 from trainer.tasks.practice.agents.agree import is_empty, is_same_reply
 from trainer.tasks.practice.agents.journal import Journal, Reply, Request, Verdict
 from trainer.tasks.practice.agents.keep import Candidate, list_voters, make_plan, settle
-from trainer.tasks.practice.agents.panel import Panel
+from trainer.tasks.practice.agents.panel import Panel, find_member
 from trainer.tasks.practice.agents.propose import Subject, parse_questions, write_prompt
 from trainer.tasks.verifier import parse_verdict
 
@@ -165,5 +166,6 @@ class Asker:
                 )
 
     async def _call(self, agent: str, instruction: str) -> Observation:
-        parameter = self.pool.workers[agent].instruction_parameter or ""
-        return await self.pool.call(Action(agent, {parameter: instruction}))
+        """Put an instruction to one of the panel, by itself: a judge is in no plan."""
+        member = find_member(self.pool, agent)
+        return await member.call(Call({member.instruction_parameter or "": instruction}))

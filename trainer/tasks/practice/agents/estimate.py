@@ -10,7 +10,7 @@ from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import estimate_tokens
 from pool_registry.text import count_of
 from trainer.tasks.practice.agents.ask import AT_A_TIME
-from trainer.tasks.practice.agents.panel import Panel
+from trainer.tasks.practice.agents.panel import Panel, find_member
 from trainer.tasks.practice.agents.propose import PROMPT
 
 PER_REQUEST = 5  # questions that are written at a time
@@ -74,10 +74,10 @@ def estimate_work(pool: LivePool, panel: Panel, count: int, latencies: Mapping[s
     work = _divide_work(pool, panel, questions)
     cost = 0.0
     for name, share in work.items():
-        spec = pool.workers[name].spec
+        spec = find_member(pool, name).spec
         tokens_cost = (share.tokens_in * spec.price_in + share.tokens_out * spec.price_out) / 1e6
         cost += tokens_cost + share.calls * spec.price_call
-    specs = [pool.workers[name].spec for name in panel.members]
+    specs = [find_member(pool, name).spec for name in panel.members]
     return Estimate(
         calls=sum(share.calls for share in work.values()),
         tokens=sum(share.tokens_in + share.tokens_out for share in work.values()),
@@ -93,7 +93,7 @@ def _divide_work(pool: LivePool, panel: Panel, questions: int) -> dict[str, Work
     requests = math.ceil(questions / PER_REQUEST)
     prompt = estimate_tokens(PROMPT) + CARD_TOKENS
     work = {panel.author: Work(requests, requests * prompt, questions * QUESTION_TOKENS)}
-    roles = {name: estimate_tokens(str(pool.workers[name].spec.config.get("role", ""))) for name in panel.members}
+    roles = {name: estimate_tokens(str(find_member(pool, name).spec.config.get("role", ""))) for name in panel.members}
     for name in panel.answerers:
         more = Work(questions, questions * (roles[name] + QUESTION_TOKENS), questions * ANSWER_TOKENS)
         done = work.get(name, Work(0, 0, 0))

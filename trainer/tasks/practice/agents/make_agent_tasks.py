@@ -19,7 +19,7 @@ from trainer.tasks.practice.agents.ask import Asker, Stopped
 from trainer.tasks.practice.agents.estimate import PER_REQUEST, PER_TASK, Estimate, estimate_work
 from trainer.tasks.practice.agents.journal import Journal, hold_journal
 from trainer.tasks.practice.agents.keep import list_candidates, select_tasks
-from trainer.tasks.practice.agents.panel import Panel, PanelOptions, choose_panel
+from trainer.tasks.practice.agents.panel import Panel, PanelOptions, choose_panel, find_member
 from trainer.tasks.practice.agents.propose import Subject
 from trainer.tasks.practice.calls import PASSAGES, CallBook
 from trainer.tasks.sources.jsonl import TaskLine, compute_digest
@@ -60,7 +60,7 @@ def list_subjects(pool: LivePool, book: CallBook) -> list[Subject]:
 
 def open_journal(file: Path | None, pool: LivePool, panel: Panel, seed: int) -> Journal:
     """The journal of a panel on a pool. Another panel, seed or content of an agent begins anew."""
-    identities = {name: pool.workers[name].identity for name in panel.members}
+    identities = {name: find_member(pool, name).identity for name in panel.members}
     roles = {"author": panel.author, "answerers": sorted(panel.answerers), "judge": panel.judge, "seed": seed}
     return Journal(file, compute_digest(json.dumps([identities, roles], sort_keys=True)))
 

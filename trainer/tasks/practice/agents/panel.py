@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pool_registry.calls.live_pool import LivePool
+from pool_registry.calls.live_pool import LivePool, LiveWorker
 from trainer.errors import UnusableTasks
 
 AGREEMENT = 3  # votes that keep a question, where so many are asked
@@ -57,8 +57,10 @@ def choose_panel(pool: LivePool, options: PanelOptions) -> Panel:
     author = options.author or _require_author(agents)
     others = [name for name in agents if name not in (author, options.judge)]
     answerers = tuple(dict.fromkeys(options.answerers)) or tuple(others)
-    for name in filter(None, (author, *answerers, options.judge)):
+    for name in (author, *answerers):
         _check_agent(pool, name, agents)
+    if options.judge and options.judge not in pool.judges:
+        _check_agent(pool, options.judge, agents)
     if options.judge in (author, *answerers):
         raise UnusableTasks(
             f"{options.judge} cannot judge: name an agent that is neither the author nor one who answers"
@@ -91,9 +93,16 @@ def _check_agent(pool: LivePool, name: str, agents: Sequence[str]) -> None:
 
 def _check_prices(pool: LivePool, panel: Panel, max_cost: float | None) -> None:
     """Raise UnusableTasks where a cap cannot hold because a price is not known."""
-    unpriced = [name for name in panel.members if pool.workers[name].lacks_price]
+    unpriced = [name for name in panel.members if find_member(pool, name).lacks_price]
     if max_cost is not None and unpriced:
         raise UnusableTasks(
             f"a cap on the cost cannot hold: the price of {', '.join(unpriced)} is not known. Give it on the Pool "
             "page, say there that it is free, or leave the cap out"
         )
+
+
+def find_member(pool: LivePool, name: str) -> LiveWorker:
+    """One of a panel that was checked: an agent, or a worker that only judges."""
+    worker = pool.find_judge(name)
+    assert worker is not None, "choose_panel has looked for it"
+    return worker

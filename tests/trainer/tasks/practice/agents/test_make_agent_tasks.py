@@ -130,7 +130,10 @@ def test_a_tie_is_no_agreement(experts, script):
         make(experts, answerers=("law1", "law2", "med1", "med2"), agree=2)
 
 
-def test_a_judge_joins_what_the_graders_do_not(experts, script):
+@pytest.mark.parametrize("judge_only", [False, True])
+def test_a_judge_joins_what_the_graders_do_not(experts, script, judge_only):
+    """A judge may be an agent that has no part in it, or a worker that does nothing else."""
+
     def answer(model: str, text: str) -> str:
         if "You compare two answers" in text:
             return "YES" if "The World Health Organization" in text else "No."
@@ -138,7 +141,8 @@ def test_a_judge_joins_what_the_graders_do_not(experts, script):
 
     script.write = lambda text, count: json.dumps({"question": f"Which body is number {len(text)}?", "answer": "WHO"})
     script.answer = answer
-    tasks = make(experts, 1, answerers=("law1", "law2", "med1", "novice"), judge="med2", agree=3)
+    pool = change(experts, "med2", judge_only=judge_only)
+    tasks = make(pool, 1, answerers=("law1", "law2", "med1", "novice"), judge="med2", agree=3)
     (line,) = tasks.lines
     assert line.checked == "the judge med2" and line.verifier.kind == "one_of"
     assert line.plan["steps"][0]["worker"] in ("law1", "law2")
