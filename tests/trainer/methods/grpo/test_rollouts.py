@@ -330,7 +330,7 @@ def test_the_spend_cap_ends_the_job(chat):
     engine = an_engine(chat, pool, concurrency=1, max_cost=2.5)
     generator = Written(chat, lambda *_: call_of("x", answer="right"))
     code, message, left = fail_step(engine, generator)
-    assert code == "max_cost" and "$3.0000" in message and len(generator.asked) == 3 and left == 0
+    assert code == "max_cost" and "$2.0000" in message and len(generator.asked) == 3 and left == 0
     assert "its cap of $2.5 is reached" in message and "--max-cost" in message
 
 
