@@ -42,6 +42,7 @@ from studio.pages.train.schema import (
     RentedPlace,
 )
 from studio.pages.train.task_documents import PlanOutcome, TasksDocument, TasksPreview, VerifierDocument
+from studio.search.find import SearchHit
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "assets" / "web" / "types.d.ts"
@@ -63,6 +64,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     RentedPlace,
     Replay,
     RolloutPage,
+    SearchHit,
     ServeState,
     SmallGraph,
     StepDetail,

@@ -34,6 +34,7 @@ from studio.frame.theme import head, theme
 from studio.frame.uploads import upload_routes
 from studio.housekeeping.routes import housekeeping_routes
 from studio.runtime import Runtime
+from studio.search.commands import search_routes
 
 
 def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) -> FastAPI:
@@ -58,6 +59,7 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
     app.include_router(export_routes(runtime))
     app.include_router(upload_routes())
     app.include_router(housekeeping_routes(runtime))
+    app.include_router(search_routes(runtime))
     app.add_middleware(GradioGate)
     blocks = pages(runtime, problems)
     if login:

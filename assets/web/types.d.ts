@@ -1262,6 +1262,14 @@ export interface RunResult {
   cost: number;
 }
 
+/** A place to go to: what it is, its name, a few words on it, and its address. */
+export interface SearchHit {
+  kind: string;
+  title: string;
+  note: string;
+  address: string;
+}
+
 /** A secret that the Space needs, and whether it is set on this machine. */
 export interface SecretDocument {
   name: string;

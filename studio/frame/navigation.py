@@ -136,6 +136,7 @@ def _check_page(_entry: EntryPoint, page: object) -> object:
 
 
 PAGES = ExtensionTable("podium.pages", Page, BUILT_IN, _check_page)
+FIND = "M10.5 4a6.5 6.5 0 1 0 .01 0 M15.500 15.500L20 20"
 MOON = "M20 14.5A8 8 0 0 1 9.5 4a8 8 0 1 0 10.5 10.5z"
 
 
@@ -160,6 +161,8 @@ def navigation(active: str) -> str:
     return (
         f'<a class="podium-skip" href="#page">Skip to the page</a>{_heading(active)}'
         '<a class="podium-brand" href="/"><img src="/podium/web/logo.svg" alt="" width="26" height="26">Podium</a>'
+        f'<button type="button" class="podium-nav-link podium-find" aria-label="Find" aria-keyshortcuts="Control+K">'
+        f"{_icon(FIND)}<span>Find</span><kbd>Ctrl K</kbd></button>"
         f'<nav aria-label="Pages">{links}</nav>'
         '<button type="button" class="podium-nav-link podium-theme" aria-label="Dark or light"'
         ' onclick="podiumToggleTheme()">'

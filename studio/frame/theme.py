@@ -24,14 +24,16 @@ DARK_MODE = """
 })();
 """
 
-# On a phone the pages' names scroll sideways: show the present one. Gradio puts this script in late, may draw the names
-# twice, and the stylesheets that make them scroll arrive when they like: look until the name is in sight.
+# The tab has the name of the page. On a phone the pages' names scroll sideways: show the present one. Gradio puts this
+# script in late, may draw the names twice, and the stylesheets that make them scroll arrive when they like: look until
+# the name is in sight.
 SHOW_PRESENT_PAGE = """
 (() => {
   const until = Date.now() + 60000;
   let shown = null;
   const look = () => {
     const link = document.querySelector('#nav nav [aria-current]');
+    if (link && !shown && document.title === 'Podium') document.title = `${link.textContent.trim()} · Podium`;
     if (link && link !== shown) {
       const strip = link.parentElement;
       strip.scrollLeft = link.offsetLeft - strip.offsetLeft - 48;
@@ -50,6 +52,11 @@ FETCH_AHEAD = """
 {"prefetch": [{"where": {"selector_matches": "#nav nav a:not([aria-current])"}, "eagerness": "moderate"}]}
 </script>"""
 
+# Keys that every page has, and the palette that one of them opens.
+KEYS = """
+<link rel="stylesheet" href="/podium/web/search/search.css">
+<script type="module" src="/podium/web/search/keys.js"></script>"""
+
 # Who is logged in, and the way out.
 LOGGED_IN = """
 <link rel="stylesheet" href="/podium/web/login/account.css">
@@ -66,7 +73,7 @@ def head(*, login: bool) -> str:
 <link rel="preload" as="font" type="font/woff2" crossorigin href="{font}">
 {links}
 <script>{DARK_MODE}</script>
-<script>{SHOW_PRESENT_PAGE}</script>{FETCH_AHEAD}
+<script>{SHOW_PRESENT_PAGE}</script>{FETCH_AHEAD}{KEYS}
 {LOGGED_IN if login else ""}"""
 
 

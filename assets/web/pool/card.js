@@ -19,6 +19,7 @@ const REFRESHABLE = ["mcp", "function"];
  */
 export function workerCard(page, worker) {
   const card = el("article.page-card", { "data-name": worker.name, "data-role": worker.role });
+  card.classList.toggle("pool-linked", worker.name === page.linked);
   card.classList.toggle("page-off", !worker.enabled);
   const badge = el("span.page-badge", {}, icon(kindIcon(worker)));
   const title = el("div.page-card-title", {}, el("h2", {}, worker.name), el("span", {}, `${worker.label} · ${PLACES[worker.place]}`));

@@ -39,6 +39,7 @@ export class PoolPage {
     this.tried = new Map(); // what "Try it" was given last, by worker
     /** @type {Map<string, import("../types").WorkerTest>} */
     this.tests = new Map(); // what a test said, by worker
+    this.linked = recall("worker"); // its card stands out
     this.bar = el("div.page-bar");
     this.note = el("div.page-note", { hidden: "" });
     this.orchestrators = el("section.pool-orchestrators", { "aria-label": "What can orchestrate this pool" });
@@ -57,6 +58,7 @@ export class PoolPage {
 
   async start() {
     await this.command({ action: "show", pool: recall("pool"), version: recall("version") });
+    this.grid.querySelector(".pool-linked")?.scrollIntoView({ block: "center" });
     await this.checkLocal();
   }
 

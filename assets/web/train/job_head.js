@@ -4,6 +4,7 @@ import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { needs } from "../lib/rights.js";
 import { about, bytes, labelStage, moment, runLink, sentence } from "./formats.js";
+import { JobNotice } from "./job_notice.js";
 import { describePlace, isRented } from "./places.js";
 
 /** @type {Record<string, string>} */
@@ -20,6 +21,7 @@ export class JobHead {
     this.view = view;
     /** @type {string | null} */
     this.drawn = null;
+    this.notice = new JobNotice();
     this.root = el("section.train-card.train-job-head", { "aria-label": "Job" });
   }
 
@@ -39,9 +41,10 @@ export class JobHead {
       this.progress = progress();
       this.figures = el("dl.run-summary-figures.train-job-figures");
       this.root.dataset.state = state.state;
-      this.root.replaceChildren(this.titleLine(), ...this.choice(), ...this.outcome(), ...this.trouble(), this.progress.root, this.figures);
+      this.root.replaceChildren(this.titleLine(), ...this.choice(), ...this.outcome(), ...this.trouble(), this.progress.root, this.figures, this.notice.box(state) ?? "");
     }
     this.progress.set(state);
+    this.notice.follow(state);
     this.figures.replaceChildren(...this.facts().map(([name, value, id]) => {
       return el("div", {}, el("dt", {}, name), el("dd", { "data-figure": id }, value));
     }));

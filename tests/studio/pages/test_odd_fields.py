@@ -24,6 +24,7 @@ from studio.pages.serve.commands import ServeCommands
 from studio.pages.traces.commands import TraceCommands
 from studio.pages.train.commands import TrainCommands
 from studio.runtime import Runtime
+from studio.search.commands import SearchCommands
 from tests.trust.trials import choose_trials
 from trainer.jobs.queue import JobStore
 
@@ -34,6 +35,7 @@ PAGES: dict[str, type[PageCommands]] = {
     "housekeeping": HousekeepingCommands,
     "pool": PoolCommands,
     "publish": PublishCommands,
+    "search": SearchCommands,
     "serve": ServeCommands,
     "traces": TraceCommands,
     "train": TrainCommands,
