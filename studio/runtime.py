@@ -59,6 +59,7 @@ class Runtime:
         self._budgets: dict[str, Budget] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._warm: set[str] = set()
+        self._loading: set[str] = set()
 
     def close(self) -> None:
         """Stop running episodes, close the pools and write every event."""
@@ -175,9 +176,17 @@ class Runtime:
             self._warm.add(checkpoint)
             asyncio.run_coroutine_threadsafe(self._warm_up(checkpoint), self._loop)
 
+    def is_loading(self, checkpoint: str) -> bool:
+        """Whether `warm_up` is loading a checkpoint at present."""
+        return checkpoint in self._loading
+
     async def _warm_up(self, checkpoint: str) -> None:
-        with suppress(OrchestratorError, WorkerFault):
-            await warm_up(checkpoint)
+        self._loading.add(checkpoint)
+        try:
+            with suppress(OrchestratorError, WorkerFault):
+                await warm_up(checkpoint)
+        finally:
+            self._loading.discard(checkpoint)
 
     async def _launch(self, prepare: Callable[[], RecordedRun]) -> str:
         """Prepare a run on this loop, whose clock its budget goes by, and start it as a task of its own."""

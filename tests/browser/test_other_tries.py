@@ -55,5 +55,5 @@ def test_other_tries_count_apart_and_are_drawn_calmly(page: Page, studio: Studio
     page.locator(".run-graph-world .run-graph-card[data-id='3']").click()
     expect(page.get_by_role("complementary", name="Inspector")).to_contain_text("No match")
 
-    page.goto(f"{studio.url}/traces")
+    page.goto(f"{studio.url}/traces?source=all")
     expect(page.locator(f"tr[data-episode='{episode}'] td[data-name=Steps]")).to_have_text(COUNTS)

@@ -191,6 +191,26 @@ def test_traces_are_found_by_text_and_status_and_open_in_run(page, studio: Studi
     expect(page).to_have_url(re.compile(f"episode={episode}"))
 
 
+def test_the_list_opens_on_own_runs_and_fits_the_window(page, studio: Studio):
+    run_first_query(page, studio.url)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{studio.url}/traces")
+    source = page.locator("[data-filter=source]")
+    expect(source).to_have_value("mine")
+    row = page.locator(".traces-table tbody tr").first
+    expect(row.get_by_role("button", name="Star")).to_be_in_viewport(ratio=1)
+    frame = page.locator(".traces-frame")
+    assert frame.evaluate("(node) => node.scrollWidth <= node.clientWidth")
+    source.select_option("All sources")
+    page.reload()  # the choice lives in the address
+    expect(source).to_have_value("all")
+    expect(page.get_by_role("columnheader", name="Source")).to_be_visible()
+    assert frame.evaluate("(node) => node.scrollWidth <= node.clientWidth")
+    page.set_viewport_size({"width": 390, "height": 844})
+    heights = page.locator(".traces-table tbody tr").evaluate_all("(rows) => rows.map((row) => row.offsetHeight)")
+    assert max(heights) <= 48, "a run is a line on a phone"
+
+
 def test_dark_mode_is_remembered(browser, studio_url):
     with watched_page(browser) as page:
         page.goto(f"{studio_url}/traces")

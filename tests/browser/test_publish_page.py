@@ -113,7 +113,7 @@ def test_the_publish_page_fits_a_phone_and_is_accessible(browser, publisher):
 
 
 def test_a_run_is_exported_as_picture_graph_spans_and_page(page, publisher, tmp_path):
-    page.goto(f"{publisher.url}/traces")
+    page.goto(f"{publisher.url}/traces?source=all")
     page.locator(".traces-query").first.click()
     expect(page.get_by_test_id("answer")).not_to_be_empty()
     for label, check in (
@@ -133,7 +133,7 @@ def test_a_run_is_exported_as_picture_graph_spans_and_page(page, publisher, tmp_
 def test_an_open_menu_stays_open_when_the_rest_of_the_page_arrives(page, publisher):
     held: list[Route] = []
     page.route("**/what_if/panel.js", lambda route: held.append(route))
-    page.goto(f"{publisher.url}/traces")
+    page.goto(f"{publisher.url}/traces?source=all")
     page.locator(".traces-query").first.click()
     page.locator("[data-testid=export] summary").click()
     held[0].continue_()

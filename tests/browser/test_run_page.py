@@ -129,6 +129,21 @@ def test_a_link_opens_a_run_that_is_under_way_and_follows_it(browser, studio: St
                 expect(each.get_by_test_id("answer")).to_have_text("four")
 
 
+def test_while_a_model_writes_the_place_of_its_steps_is_seen(browser, studio: Studio):
+    with slow_model() as address, watched_page(browser) as page:
+        import_pool(page, studio.url, chat_pool("awaited", address))
+        page.goto(f"{studio.url}/?pool=awaited&orchestrator=model:pal")
+        expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
+        page.locator("#query textarea").fill("hi")
+        page.get_by_role("button", name="Run", exact=True).click()
+        expect(page.get_by_test_id("planning")).to_contain_text("The orchestrator writes its plan")
+        expect(page.locator(".run-graph-skeleton i")).to_have_count(4)
+        expect(page.locator(".run-graph-skeleton i").last).to_be_visible()
+        SlowModel.release.set()
+        expect(page.get_by_test_id("state")).not_to_have_text("Running")
+        expect(page.locator(".run-graph-skeleton")).to_be_hidden()
+
+
 def test_the_stop_button_ends_a_run_and_keeps_what_happened(browser, studio: Studio):
     with slow_model() as address, watched_page(browser) as page:
         import_pool(page, studio.url, chat_pool("stopped", address))

@@ -1,7 +1,7 @@
 // The Run page below the form: graph, timeline, matrix and inspector of one episode, linked by selection
 // and fed by its event stream. The stream goes on by itself after a reload or a restart of the server.
 
-import { followEvents } from "../lib/api.js";
+import { followEvents, getDocument } from "../lib/api.js";
 import { el, recall, remember, svg } from "../lib/dom.js";
 import { Graph } from "./graph.js";
 import { Inspector } from "./inspector.js";
@@ -12,6 +12,8 @@ import { Timeline } from "./timeline.js";
 /** @typedef {import("../types").EpisodeView} EpisodeView */
 /** @typedef {{ onState?: (running: boolean) => void, onStarted?: (id: string) => void }} Hearers */
 
+const LOOK_MS = 1000; // between looks whether the orchestrator's model is loaded
+
 /**
  * Mount into `root`. `onState(running)` hears when an episode starts and ends, `onStarted(id)` of one that was started
  * here.
@@ -19,7 +21,7 @@ import { Timeline } from "./timeline.js";
  * @param {Hearers} hearers
  */
 export function mount(root, { onState = () => {}, onStarted = () => {} } = {}) {
-  const view = new RunView(root, onState);
+  const view = new RunView(root, onState, { findLoading });
   import("../approval/panel.js").then((module) => module.attach(view));
   import("../what_if/panel.js").then((module) => module.attach(view, onStarted)); // not where there is no server
   import("../credit/credit.js").then((module) => module.attach(view));
@@ -33,15 +35,30 @@ export function mount(root, { onState = () => {}, onStarted = () => {} } = {}) {
   return view;
 }
 
+/**
+ * Whether the model that plans this episode is being loaded. A studio that does not answer loads nothing.
+ * @param {string} episode
+ */
+async function findLoading(episode) {
+  try {
+    return (await getDocument(`/api/episodes/${encodeURIComponent(episode)}/loading`)).loading;
+  } catch {
+    return false;
+  }
+}
+
 /** `inspector` and `summary` may be given: a page without a server reads its details and offers its actions elsewhere. */
 export class RunView {
   /**
    * @param {HTMLElement} root
    * @param {(running: boolean) => void} onState
-   * @param {{ inspector?: Inspector, summary?: Summary | null }} parts
+   * @param {{ inspector?: Inspector, summary?: Summary | null, findLoading?: (episode: string) => Promise<boolean> }} parts
    */
-  constructor(root, onState, { inspector = new Inspector(), summary = null } = {}) {
+  constructor(root, onState, { inspector = new Inspector(), summary = null, findLoading = async () => false } = {}) {
     this.onState = onState;
+    this.findLoading = findLoading;
+    this.loading = false;
+    this.lookedAt = 0;
     /** @type {string | null} */
     this.episode = null;
     /** @type {EpisodeView | null} */
@@ -63,6 +80,7 @@ export class RunView {
     this.empty = emptyState();
     this.planning = el("p.run-view-planning", { "data-testid": "planning" });
     this.planning.hidden = true;
+    this.graph.root.append(skeleton());
     this.full = el("div.run-view-full");
     this.full.hidden = true;
     this.full.append(this.summary.root, this.planning, this.panels());
@@ -181,9 +199,20 @@ export class RunView {
     const turn = this.state.turns.at(-1);
     const writes = this.state.episode.state === "running" && Boolean(turn) && turn.ended_at === null;
     this.planning.hidden = !writes;
+    this.graph.root.classList.toggle("run-graph-awaited", writes && !this.state.graph.nodes.length);
     if (!writes) return;
-    const word = turn.round > 1 ? `The orchestrator writes its plan for round ${turn.round}` : "The orchestrator writes its plan";
+    this.lookForModel();
+    const round = turn.round > 1 ? ` for round ${turn.round}` : "";
+    const word = this.loading ? "The orchestrator's model is being loaded, once until the studio ends" : `The orchestrator writes its plan${round}`;
     this.planning.textContent = `${word} … ${Math.max(0, this.clock() - turn.started_at).toFixed(0)} s`;
+  }
+
+  async lookForModel() {
+    if (performance.now() - this.lookedAt < LOOK_MS) return;
+    this.lookedAt = performance.now();
+    const episode = this.episode;
+    const loading = await this.findLoading(episode);
+    if (episode === this.episode) this.loading = loading;
   }
 
   /** The episode's own seconds, now. */
@@ -234,6 +263,11 @@ export class RunView {
  */
 function panel(title, content) {
   return el("div.run-view-panel", {}, el("h2", {}, title), content);
+}
+
+/** The place of the first steps, while they are being written. */
+function skeleton() {
+  return el("div.run-graph-skeleton", { "aria-hidden": "true" }, ...[0, 1, 2, 3].map(() => el("i")));
 }
 
 function emptyState() {

@@ -9,6 +9,7 @@ import { starButton } from "../lib/star.js";
 import { needs } from "../lib/rights.js";
 
 const FILTERS = ["text", "pool", "orchestrator", "state", "user", "source", "nested", "sort"];
+const ALL = "all"; // sources, in the address: without one a person's own runs are shown
 const REFRESH_MS = 4000;
 /** @type {Record<string, string>} */
 const WORDS = {
@@ -37,6 +38,7 @@ class TracesPage {
   constructor(root) {
     /** @type {Record<string, string>} */
     this.filters = Object.fromEntries(FILTERS.map((name) => [name, recall(name) || ""]));
+    this.filters.source ||= FILTERS.some((name) => this.filters[name]) ? ALL : "mine";
     this.shown = 0;
     this.bar = el("div.traces-bar");
     /** @type {Record<string, HTMLSelectElement>} */
@@ -78,7 +80,8 @@ class TracesPage {
     });
     this.bar.append(text);
     for (const [name, label] of [["pool", "All pools"], ["orchestrator", "All orchestrators"], ["state", "Any status"], ["user", "Everybody"], ["source", "All sources"]]) {
-      const select = el("select.page-select", { "aria-label": label, "data-filter": name }, el("option", { value: "" }, label));
+      const every = el("option", { value: name === "source" ? ALL : "" }, label);
+      const select = el("select.page-select", { "aria-label": label, "data-filter": name }, every);
       select.addEventListener("change", () => this.set(name, select.value));
       this.inputs[name] = select;
       this.bar.append(select);
@@ -99,7 +102,8 @@ class TracesPage {
   /** Fetch a page of rows; a newer request wins over one that is still under way. @param {boolean} append */
   async load(append) {
     const request = (this.request = Symbol());
-    const query = new URLSearchParams({ ...this.filters, offset: String(append ? this.shown : 0) });
+    const source = this.filters.source === ALL ? "" : this.filters.source;
+    const query = new URLSearchParams({ ...this.filters, source, offset: String(append ? this.shown : 0) });
     try {
       const reply = await getDocument(`/api/traces?${query}`);
       if (request === this.request) this.take(reply, append);
@@ -118,15 +122,23 @@ class TracesPage {
     this.fill("state", reply.states, (state) => WORDS[state] || state);
     this.fill("user", reply.users);
     this.fill("source", reply.sources, (source) => SOURCES[source] || source);
+    this.table.classList.toggle("traces-one-source", this.filters.source !== ALL);
     this.showUsers(reply.users.length > 0 || Boolean(this.filters.user));
     const rows = reply.rows.map((trace) => this.row(trace));
     if (append) this.body.append(...rows);
     else this.body.replaceChildren(...rows);
     this.shown = this.body.children.length;
     this.more.hidden = !reply.more;
-    const filtered = FILTERS.some((name) => name !== "sort" && this.filters[name]);
-    const nothing = filtered ? "No run matches these filters." : "Nothing has run yet. Press Run on the Run page.";
+    const nothing = this.describeNothing();
     this.note.textContent = reply.problem ? `Traces cannot be written: ${reply.problem}` : this.shown ? "" : nothing;
+  }
+
+  /** Why no run is shown. */
+  describeNothing() {
+    const chosen = FILTERS.filter((name) => this.filters[name] && !["sort", "source"].includes(name));
+    if (chosen.length) return "No run matches these filters.";
+    if (this.filters.source === ALL) return "Nothing has run yet. Press Run on the Run page.";
+    return "No run has this source. Press Run on the Run page, or choose all sources.";
   }
 
   /** The head: a box that chooses all that is shown, and columns that sort. */
@@ -271,7 +283,7 @@ class TracesPage {
   fill(name, values, word = (/** @type {string} */ value) => value) {
     const select = this.inputs[name];
     const chosen = this.filters[name];
-    const choices = new Set([...values, ...(chosen ? [chosen] : [])]);
+    const choices = new Set([...values, ...(chosen && chosen !== ALL ? [chosen] : [])]);
     if (select.options.length - 1 === choices.size) return;
     while (select.options.length > 1) select.remove(1);
     for (const value of choices) select.append(el("option", { value }, word(value)));
@@ -281,7 +293,7 @@ class TracesPage {
 
 /** @param {string} name @param {Node | string} content */
 function cell(name, content) {
-  return el("td", { "data-name": name }, content);
+  return el("td", { "data-name": name, ...(typeof content === "string" ? { title: content } : {}) }, content);
 }
 
 /** @param {import("../types").TraceLine} trace */

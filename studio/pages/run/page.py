@@ -137,6 +137,8 @@ def build(runtime: Runtime) -> None:
         try:
             check_event(runtime.find_rights(user), start, "run queries")
             limits = read_limits(without, max_cost, seen_by)
+            if policy in checkpoint_names():
+                runtime.warm_up(policy)  # so that the page can say what the run waits for
             return runtime.start_episode(pool_name or "", name, text or "", user, chosen, limits), ""
         except (PoolError, OrchestratorError) as error:
             return gr.skip(), _problem(str(error))

@@ -21,6 +21,7 @@ from studio.episode_documents.trace import build_trace_document
 from studio.episode_documents.view import build_step_detail, build_turn_detail
 from studio.frame import sse
 from studio.frame.document import PageDocument
+from studio.orchestrators.choices import split_orchestrator_name
 from studio.pages.run.approval_routes import approval_routes, list_routes
 from studio.pages.run.credit_routes import credit_routes
 from studio.pages.run.stream import POLL_S, EpisodeFeeds
@@ -71,6 +72,12 @@ def routes(runtime: Runtime) -> APIRouter:
         body = json.dumps(_read(build_trace_document, store, row), indent=1, ensure_ascii=False)
         headers = {"content-disposition": f'attachment; filename="podium-{row.id}.json"'}
         return Response(body, media_type="application/json", headers=headers)
+
+    @router.get("/{episode_id}/loading")
+    @needs("viewer")
+    def is_loading(episode_id: str) -> JSONResponse:
+        orchestrator = split_orchestrator_name(find_row(runtime, episode_id).orchestrator)
+        return JSONResponse({"loading": runtime.is_loading(orchestrator.policy)})
 
     @router.get("/{episode_id}/star")
     @needs("viewer")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 import time
 
 import pytest
@@ -40,6 +42,29 @@ def messages(text: str) -> list[tuple[str, dict]]:
         if fields:
             found.append((fields["event"], json.loads(fields["data"])))
     return found
+
+
+def test_a_run_whose_model_is_being_loaded_says_so_until_it_is(client, runtime, episode, monkeypatch):
+    loaded = threading.Event()
+
+    async def load(_name: str) -> None:
+        await asyncio.to_thread(loaded.wait)
+
+    def is_loading() -> bool:
+        return client.get(f"/api/episodes/{episode}/loading").json()["loading"]
+
+    def wait_for(value: bool) -> bool:
+        deadline = time.monotonic() + 30
+        while is_loading() is not value and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return is_loading()
+
+    monkeypatch.setattr("studio.runtime.warm_up", load)
+    assert is_loading() is False
+    runtime.warm_up("oracle")  # the orchestrator of this run
+    assert wait_for(True) is True
+    loaded.set()
+    assert wait_for(False) is False
 
 
 def test_a_stream_ends_with_the_whole_graded_episode(client, episode):
