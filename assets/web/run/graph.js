@@ -10,6 +10,7 @@ import { Frame } from "./graph_frame.js";
 /** @typedef {import("../types").StepNode} StepNode */
 /** @typedef {{ from: number, to: number | "answer", node: SVGPathElement }} EdgeLine */
 
+const COLOURS = 8; // of workers: --podium-series-1 and on
 const LONG = 300; // steps beyond which only what is seen has contents
 const READABLE = 150; // cards in the frame beyond which nobody can read one
 const DOTS = 0.1; // scale of a long run below which edges cannot be seen
@@ -145,6 +146,7 @@ export class Graph {
   /** @param {import("../types").Graph} graph */
   drawCards(graph) {
     const gone = new Set(this.cards.keys());
+    const workers = [...new Set(graph.nodes.map((node) => node.worker))];
     for (const node of graph.nodes) {
       let entry = this.cards.get(node.id);
       if (!entry) {
@@ -156,7 +158,8 @@ export class Graph {
       if (!this.isLong) fillCard(entry);
       gone.delete(node.id);
       const width = graph.node_width;
-      entry.node.style.cssText = `left:${node.x}px;top:${node.y}px;width:${width}px;height:${graph.node_height}px`;
+      const colour = `--worker:var(--podium-series-${(workers.indexOf(node.worker) % COLOURS) + 1})`;
+      entry.node.style.cssText = `left:${node.x}px;top:${node.y}px;width:${width}px;height:${graph.node_height}px;${colour}`;
     }
     for (const id of gone) {
       this.cards.get(id).node.remove();

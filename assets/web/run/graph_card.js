@@ -4,6 +4,8 @@
 import { count, el, icon, seconds } from "../lib/dom.js";
 import { STATUSES, kindIcon } from "../lib/icons.js";
 
+const WIDE = 20; // letters of a name that stand in one line
+
 /** @typedef {import("../types").StepNode} StepNode */
 /**
  * @typedef {{ node: HTMLButtonElement, step: StepNode, more: HTMLElement[], parts: ReturnType<typeof makeParts> | null,
@@ -19,6 +21,7 @@ import { STATUSES, kindIcon } from "../lib/icons.js";
 export function makeCard(node, more = []) {
   const marks = { "data-id": node.id, "data-role": node.role, "aria-pressed": "false" };
   const card = el("button.run-graph-card", { type: "button", ...marks });
+  card.classList.toggle("run-graph-wordy", node.worker.length > WIDE);
   return { node: card, step: node, more, parts: null, isFull: false, key: null };
 }
 
