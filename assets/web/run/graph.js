@@ -10,7 +10,7 @@ import { Frame } from "./graph_frame.js";
 /** @typedef {import("../types").StepNode} StepNode */
 /** @typedef {{ from: number, to: number | "answer", node: SVGPathElement }} EdgeLine */
 
-const COLOURS = 8; // of workers: --podium-series-1 and on
+const COLOURS = [1, 3, 4, 8, 5, 7]; // of workers: --podium-series-N, without those that look like a failure
 const LONG = 300; // steps beyond which only what is seen has contents
 const READABLE = 150; // cards in the frame beyond which nobody can read one
 const DOTS = 0.1; // scale of a long run below which edges cannot be seen
@@ -158,7 +158,7 @@ export class Graph {
       if (!this.isLong) fillCard(entry);
       gone.delete(node.id);
       const width = graph.node_width;
-      const colour = `--worker:var(--podium-series-${(workers.indexOf(node.worker) % COLOURS) + 1})`;
+      const colour = `--worker:var(--podium-series-${COLOURS[workers.indexOf(node.worker) % COLOURS.length]})`;
       entry.node.style.cssText = `left:${node.x}px;top:${node.y}px;width:${width}px;height:${graph.node_height}px;${colour}`;
     }
     for (const id of gone) {
