@@ -859,6 +859,24 @@ export interface MachineLoad {
   gpus: GpuLoad[];
 }
 
+/** `stage` says what is done now. The counts are of questions for agents: written, answered by all who are asked, agreed on (`settled`) and kept, of `count` that are to be kept; 0 where none are made. Costs in US dollars, times in seconds since 1970. `outcome` says what came of it, "" while it runs. */
+export interface MakingDocument {
+  pool: string;
+  state: "running" | "stopped" | "failed" | "done" | "interrupted";
+  stage: string;
+  written: number;
+  answered: number;
+  settled: number;
+  kept: number;
+  count: number;
+  cost: number;
+  max_cost: number | null;
+  started: number;
+  updated: number;
+  outcome: string;
+  can_go_on: boolean;
+}
+
 /** An orchestrator in one condition: its `change` against the seen pool on the `paired` tasks that both have. */
 export interface MatrixCell {
   mean: [number, number, number];
@@ -1648,6 +1666,8 @@ export interface TasksDocument {
   /** Who can judge: workers that do nothing else first, then agents. */
   judges: string[];
   verifiers: Record<string, string>;
+  /** How making them goes, or went the last time. */
+  making: MakingDocument | null;
 }
 
 /** What was pasted or uploaded: `rows` are some of the `total`, `lacking` workers that the pool has not. `form` says how it was read, `unit` what is counted as `left_out`; `columns` are those of a table or of objects, of which two hold queries and answers. */
