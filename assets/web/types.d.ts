@@ -487,6 +487,8 @@ export interface EvidenceDocument {
   practice: number;
   recorded: number;
   refused: string[];
+  /** Whether it can answer tasks alone. */
+  is_agent: boolean;
   agents: string[];
   orchestrator: string;
   orchestrator_label: string;
@@ -1718,6 +1720,13 @@ export interface TokenLine {
   created_at: string;
 }
 
+/** A family of tasks: how many questions of it a worker was graded on, and how many it got right. */
+export interface TopicFacts {
+  topic: string;
+  graded: number;
+  right: number;
+}
+
 /** One run of the list; `state` is running, interrupted or the outcome. */
 export interface TraceLine {
   id: string;
@@ -2008,6 +2017,8 @@ export interface WorkerCard {
   graded: number;
   /** Those of them that it got right. */
   right: number;
+  /** Its track record; None before its first graded run. */
+  facts: WorkerFacts | null;
   /** Of a judge: how far it agrees with a person, in a sentence. */
   agreement: string;
 }
@@ -2036,6 +2047,19 @@ export interface WorkerExclusion {
   name: string;
   reason: string;
   may_be_allowed: boolean;
+}
+
+/** A worker's track record: questions that it alone answered and that were graded. `read` is how many graded runs of the pool were looked at, at most; None for all. Times in ISO 8601. */
+export interface WorkerFacts {
+  graded: number;
+  right: number;
+  median_s: number;
+  /** Mean US dollars of a question. */
+  cost: number;
+  newest: string;
+  topics: TopicFacts[];
+  read: number | null;
+  computed_at: string;
 }
 
 export interface WorkerHealth {

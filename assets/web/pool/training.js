@@ -57,8 +57,8 @@ class Training {
     const { drawer } = this.page;
     const foot = drawer.foot(this.start, this.make, button("Close", () => drawer.close()));
     const parts = [
-      this.lead, this.capField.node, this.estimate, this.gaps, this.problem, el("h3.pool-memory-heading", {}, "Make tasks"),
-      this.countField.node, this.agentField.node, this.allowed, this.left, this.questions.root, this.making.root, this.heading,
+      this.lead, this.capField.node, this.estimate, this.gaps, this.problem, el("h3.pool-memory-heading", {}, "Make tasks"), this.making.root,
+      this.countField.node, this.agentField.node, this.allowed, this.left, this.questions.root, this.heading,
       this.list, foot,
     ];
     drawer.open("Train on this pool", parts, { focus: this.count });

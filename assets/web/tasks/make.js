@@ -23,7 +23,7 @@ export class MakeTasks {
     this.left = el("p.train-mute");
     this.questions = new QuestionFields(() => panel.page.ask({ action: "estimate_tasks", pool: panel.pool, ...this.read() }));
     this.count.addEventListener("input", () => this.questions.update());
-    this.making = new MakingView((making) => (this.make.hidden = making.state === "running"), (making) => this.end(making));
+    this.making = new MakingView((making) => (this.root.hidden = making.state === "running"), (making) => this.end(making));
     this.make = needs(button("Make tasks", () => busy(this.make, "Starting …", () => this.send()), "page-primary"), "train/make_tasks");
     const fields = el(
       "div.train-form-grid.form-fields-row", {}, labelField("Number of tasks", this.count).node, this.agentField.node, this.triesField.node,

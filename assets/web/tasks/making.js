@@ -23,18 +23,18 @@ export class MakingView {
   constructor(changed, ended) {
     this.changed = changed;
     this.ended = ended;
-    this.title = el("h3");
+    this.title = el("b", { role: "heading", "aria-level": "3" });
     this.when = el("span");
     this.fill = el("i");
     this.bar = el("div.train-making-bar", { role: "progressbar", "aria-valuemin": "0", "aria-label": "Questions kept" }, this.fill);
     this.figures = el("dl.train-making-figures");
     this.words = el("p", { role: "status" });
-    this.problem = el("p.form-general", { role: "alert" });
+    this.problem = el("p.train-making-problem", { role: "alert" });
     this.stop = needs(button("Stop", () => busy(this.stop, "Stopping …", () => this.send("stop_making"))), "train/stop_making");
     this.goOn = needs(button("Go on", () => busy(this.goOn, "Starting …", () => this.send("go_on_making"))), "train/go_on_making");
     this.root = el(
-      "section.train-making", { "aria-label": "Tasks being made" }, el("header", {}, this.title, this.when, this.stop, this.goOn), this.bar,
-      this.figures, this.words, this.problem,
+      "section.train-making", { "aria-label": "Tasks being made" }, el("header", {}, el("div", {}, this.title, this.when), this.stop, this.goOn),
+      this.bar, this.figures, this.words, this.problem,
     );
     this.root.hidden = true;
   }
