@@ -70,12 +70,13 @@ def make_once(folder: Path, make: Callable[[Path], None]) -> Path:
 
 
 @contextmanager
-def lock_file(path: Path) -> Iterator[None]:
+def lock_file(path: Path, *, wait: bool = True) -> Iterator[None]:
     """Hold a lock that no other thread or process holds, for files that are read, changed and written. `path` is made,
-    and stays: who waits for the lock has it open."""
+    and stays: who waits for the lock has it open. Raises BlockingIOError where somebody holds it and `wait` is false.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
 
 

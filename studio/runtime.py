@@ -7,6 +7,7 @@ the browser event that started it. Pages and routes call these methods from any 
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
@@ -38,9 +39,14 @@ from studio.access.roles import Rights
 from studio.approvals import claim_plan, make_decision, read_waiting
 from studio.episodes import RecordedRun, load_recorded, prepare_resumed, prepare_run, prepare_variation
 from studio.worker_health import RECENT, Probe, WorkerHealth, assess_worker
+from trainer.errors import MENDABLE
 from trainer.jobs.queue import JobStore
+from trainer.tasks.practice.make_tasks import PracticeOptions
+from trainer.tasks.practice.progress import Watch
+from trainer.tasks.practice.stored import make_and_save
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 UNNAMED = "the person at this studio"  # who decides where nobody logs in
 
 
@@ -60,6 +66,7 @@ class Runtime:
         self._tasks: set[asyncio.Task[None]] = set()
         self._warm: set[str] = set()
         self._loading: set[str] = set()
+        self._watches: dict[str, Watch] = {}  # of practice tasks that are being made, by pool
 
     def close(self) -> None:
         """Stop running episodes, close the pools and write every event."""
@@ -205,6 +212,39 @@ class Runtime:
             del self._budgets[run.id]
         await run.learn(episode)
 
+    # Practice tasks
+
+    def start_making(self, pool: str, options: PracticeOptions, watch: Watch) -> None:
+        """Start making a pool's practice tasks, which goes on when whoever asked has left; `find_making` follows it.
+
+        Raises UnusableTasks while they are being made, PoolNotFound, or UnwritablePath.
+        """
+        self._await(self._launch_making(pool, options, watch))
+
+    def stop_making(self, pool: str) -> bool:
+        """Stop it, with what is kept so far; False when this process does not make tasks for the pool."""
+        watch = self._watches.get(pool)
+        if watch is not None:
+            watch.stop()
+        return watch is not None
+
+    async def _launch_making(self, pool: str, options: PracticeOptions, watch: Watch) -> None:
+        task = asyncio.create_task(self._make(pool, options, watch))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(_log_failure)
+        await asyncio.sleep(0)  # lets it take the lock and write its record, or fail at that
+        if task.done():
+            task.result()
+
+    async def _make(self, pool: str, options: PracticeOptions, watch: Watch) -> None:
+        self._watches.setdefault(pool, watch)
+        try:
+            await make_and_save(self.store, pool, options, watch=watch)
+        finally:
+            if self._watches.get(pool) is watch:
+                del self._watches[pool]
+
     # Workers
 
     def try_worker(self, spec: WorkerSpec, arguments: Mapping[str, JsonValue], seen: str = "") -> Observation:
@@ -276,6 +316,8 @@ class Runtime:
     async def _shut_down(self) -> None:
         for budget in list(self._budgets.values()):
             budget.stop()
+        for watch in list(self._watches.values()):
+            watch.stop()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=5)
         for pool in self._pools.values():
@@ -284,3 +326,10 @@ class Runtime:
     def _await(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         return future.result(timeout)
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    """Log what nobody foresaw; what a person can mend stands in the record."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None and not isinstance(error, MENDABLE):
+        log.error("making practice tasks failed", exc_info=error)

@@ -487,6 +487,8 @@ export interface EvidenceDocument {
   practice: number;
   recorded: number;
   refused: string[];
+  /** Whether it can answer tasks alone. */
+  is_agent: boolean;
   agents: string[];
   orchestrator: string;
   orchestrator_label: string;
@@ -857,6 +859,24 @@ export interface MachineLoad {
   available: number;
   total: number;
   gpus: GpuLoad[];
+}
+
+/** `stage` says what is done now. The counts are of questions for agents: written, answered by all who are asked, agreed on (`settled`) and kept, of `count` that are to be kept; 0 where none are made. Costs in US dollars, times in seconds since 1970. `outcome` says what came of it, "" while it runs. */
+export interface MakingDocument {
+  pool: string;
+  state: "running" | "stopped" | "failed" | "done" | "interrupted";
+  stage: string;
+  written: number;
+  answered: number;
+  settled: number;
+  kept: number;
+  count: number;
+  cost: number;
+  max_cost: number | null;
+  started: number;
+  updated: number;
+  outcome: string;
+  can_go_on: boolean;
 }
 
 /** An orchestrator in one condition: its `change` against the seen pool on the `paired` tasks that both have. */
@@ -1656,6 +1676,8 @@ export interface TasksDocument {
   /** Who can judge: workers that do nothing else first, then agents. */
   judges: string[];
   verifiers: Record<string, string>;
+  /** How making them goes, or went the last time. */
+  making: MakingDocument | null;
 }
 
 /** What was pasted or uploaded: `rows` are some of the `total`, `lacking` workers that the pool has not. `form` says how it was read, `unit` what is counted as `left_out`; `columns` are those of a table or of objects, of which two hold queries and answers. */
@@ -1704,6 +1726,13 @@ export interface TemplateField {
 export interface TokenLine {
   name: string;
   created_at: string;
+}
+
+/** A family of tasks: how many questions of it a worker was graded on, and how many it got right. */
+export interface TopicFacts {
+  topic: string;
+  graded: number;
+  right: number;
 }
 
 /** One run of the list; `state` is running, interrupted or the outcome. */
@@ -1996,6 +2025,8 @@ export interface WorkerCard {
   graded: number;
   /** Those of them that it got right. */
   right: number;
+  /** Its track record; None before its first graded run. */
+  facts: WorkerFacts | null;
   /** Of a judge: how far it agrees with a person, in a sentence. */
   agreement: string;
 }
@@ -2024,6 +2055,19 @@ export interface WorkerExclusion {
   name: string;
   reason: string;
   may_be_allowed: boolean;
+}
+
+/** A worker's track record: questions that it alone answered and that were graded. `read` is how many graded runs of the pool were looked at, at most; None for all. Times in ISO 8601. */
+export interface WorkerFacts {
+  graded: number;
+  right: number;
+  median_s: number;
+  /** Mean US dollars of a question. */
+  cost: number;
+  newest: string;
+  topics: TopicFacts[];
+  read: number | null;
+  computed_at: string;
 }
 
 export interface WorkerHealth {

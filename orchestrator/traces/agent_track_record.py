@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from sqlalchemy import JSON, Engine, Select, cast, func, select, type_coerce
@@ -31,6 +31,8 @@ SHOWN_EPISODES = 500  # those that figures on a page rest on: all of them would 
 NEIGHBOURS = 20
 SHRINKAGE = 2.0  # how many neighbours the success on all tasks counts for
 
+_TOPIC_AND_START: tuple[Any, Any] = (func.coalesce(col(EpisodeRow.family), ""), col(EpisodeRow.started_at))
+
 Words = frozenset[str]
 
 
@@ -44,6 +46,21 @@ class SoloEpisode:
     wall_s: float
     cost: float
     need: str = ""  # what the plan's only step was for, in a reader's words; "" elsewhere
+    topic: str = ""  # the family of the episode's task; "" where it had none
+    started_at: str = ""  # ISO 8601
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFacts:
+    """How many graded episodes a worker has and how many were right; the median seconds and mean US dollars of one;
+    when the newest began (ISO 8601); and which were right by topic."""
+
+    graded: int
+    right: int
+    median_s: float
+    cost: float
+    newest: str
+    topics: Mapping[str, Sequence[bool]]
 
 
 class TrackRecord:
@@ -67,6 +84,21 @@ class TrackRecord:
     def outcomes(self, worker: str) -> list[Outcome]:
         """What a worker alone was needed for, oldest first, and whether that was right."""
         return [Outcome(Need(alone.need).words or alone.query, alone.correct) for _, alone in self._of.get(worker, ())]
+
+    def facts(self, worker: str) -> RecordFacts | None:
+        """What the record of a worker comes to; None without records."""
+        done = [alone for _, alone in self._of.get(worker, ())]
+        if not done:
+            return None
+        topics = sorted({alone.topic for alone in done if alone.topic})
+        return RecordFacts(
+            graded=len(done),
+            right=sum(alone.correct for alone in done),
+            median_s=median(alone.wall_s for alone in done),
+            cost=fmean(alone.cost for alone in done),
+            newest=max(alone.started_at for alone in done),
+            topics={topic: [alone.correct for alone in done if alone.topic == topic] for topic in topics},
+        )
 
     def success(self, worker: str, query: str) -> float:
         """The estimated probability that a worker is right: its share on the NEIGHBOURS recorded queries most like
@@ -95,8 +127,8 @@ def read_track_record(pool: str) -> TrackRecord:
         engine.dispose()
 
 
-def build_track_record(engine: Engine, pool: str, newest: int = NEWEST) -> TrackRecord:
-    """The track record of a pool in an open database, by so many graded episodes."""
+def build_track_record(engine: Engine, pool: str, newest: int | None = NEWEST) -> TrackRecord:
+    """The track record of a pool in an open database, by so many graded episodes, the newest; None for all."""
     return TrackRecord([*read_solo_episodes(engine, pool, newest), *read_side_by_side(engine, pool, newest)])
 
 
@@ -113,7 +145,7 @@ def read_task_queries(engine: Engine, pool: str, splits: Sequence[str]) -> set[s
         return set(connection.execute(query).scalars())
 
 
-def read_solo_episodes(engine: Engine, pool: str, newest: int = NEWEST) -> list[SoloEpisode]:
+def read_solo_episodes(engine: Engine, pool: str, newest: int | None = NEWEST) -> list[SoloEpisode]:
     """The newest graded episodes on a pool that called one worker only, oldest first, without recursive ones."""
     graded = _select_graded(pool, newest)
     callers = (
@@ -132,7 +164,7 @@ def read_solo_episodes(engine: Engine, pool: str, newest: int = NEWEST) -> list[
     )
     columns = (EpisodeRow.query, EpisodeRow.correct, EpisodeRow.wall_s, EpisodeRow.cost)
     query = (
-        select(callers.c.worker, *map(col, columns), func.coalesce(needs.c.need, ""))
+        select(callers.c.worker, *map(col, columns), func.coalesce(needs.c.need, ""), *_TOPIC_AND_START)
         .join(callers, callers.c.episode == col(EpisodeRow.id))
         .outerjoin(needs, needs.c.episode == col(EpisodeRow.id))
     )
@@ -141,7 +173,7 @@ def read_solo_episodes(engine: Engine, pool: str, newest: int = NEWEST) -> list[
         return [SoloEpisode(*row) for row in rows]
 
 
-def read_side_by_side(engine: Engine, pool: str, newest: int = NEWEST) -> list[SoloEpisode]:
+def read_side_by_side(engine: Engine, pool: str, newest: int | None = NEWEST) -> list[SoloEpisode]:
     """What the agents of a cascade by a score said to the same question, a row each: right where it is an answer that
     was graded as right, wrong where it is another one, or one that was graded as wrong. What differs from a wrong
     answer may be either, and is left out."""
@@ -153,7 +185,7 @@ def read_side_by_side(engine: Engine, pool: str, newest: int = NEWEST) -> list[S
     )
     replied = (col(EventRow.type) == "step_ended", col(EventRow.status) == Status.OK)
     reply = (EventRow.worker, EventRow.body, EventRow.latency_s)
-    columns: list[Any] = [*reply, EpisodeRow.query, EpisodeRow.answer, EpisodeRow.correct]
+    columns: list[Any] = [*reply, EpisodeRow.query, EpisodeRow.answer, EpisodeRow.correct, *_TOPIC_AND_START]
     query = (
         select(*columns)
         .join(EpisodeRow, col(EpisodeRow.id) == col(EventRow.episode))
@@ -166,18 +198,26 @@ def read_side_by_side(engine: Engine, pool: str, newest: int = NEWEST) -> list[S
 
 
 def _judge_reply(
-    worker: str, body: str, latency_s: float | None, query: str, answer: str | None, correct: bool
+    worker: str,
+    body: str,
+    latency_s: float | None,
+    query: str,
+    answer: str | None,
+    correct: bool,
+    topic: str,
+    started_at: str,
 ) -> SoloEpisode | None:
     observation = json.loads(body)["observation"]
     same = write_answer_key(observation.get("value")) == write_answer_key(answer or "")
     if not (same or correct):
         return None
     cost = observation.get("usage", {}).get("cost", 0.0)
-    return SoloEpisode(observation.get("answered_by") or worker, query, same and correct, latency_s or 0.0, cost)
+    name = observation.get("answered_by") or worker
+    return SoloEpisode(name, query, same and correct, latency_s or 0.0, cost, topic=topic, started_at=started_at)
 
 
-def _select_graded(pool: str, newest: int) -> Select[str]:
-    """So many graded episodes on a pool, the newest, without recursive ones."""
+def _select_graded(pool: str, newest: int | None) -> Select[str]:
+    """So many graded episodes on a pool, the newest, or all for None, without recursive ones."""
     graded = select(col(EpisodeRow.id)).where(
         col(EpisodeRow.pool) == pool, col(EpisodeRow.depth) == 0, col(EpisodeRow.correct).is_not(None)
     )

@@ -25,6 +25,7 @@ from studio.model_server.server_record import list_servers
 from studio.orchestrators.default import STARTER
 from studio.publish.publication_record import find_record
 from trainer.jobs.queue import JobRow, JobStore
+from trainer.tasks.practice.making import read_making
 from trainer.tasks.practice.task_book import TaskBook
 
 IN_USE = ("queued", "running", "stopping")
@@ -161,6 +162,9 @@ class Things:
             f"a server on port {one.port} serves it" for one in list_servers(self._store.home) if one.pool == name
         ]
         blocking += [f"job {row.id} uses it" for row in self._list_jobs_in_use() if self._job_uses(row.id, name)]
+        making = read_making(TaskBook(self._tasks_file(name)).making_file)
+        if making is not None and making.state == "running":
+            blocking.append("practice tasks for it are being made")
         if name == STARTER:
             blocking.append("it ships with Podium and would come back at the next start")
         with Session(self._store.engine) as session:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from pool_registry.pool import export_pool
 from tests.browser.test_run_page import import_pool
+from tests.trainer.support.experts import AUTHOR, Script, build_experts, serve_script
 from tests.trainer.support.shop import build_shop
 
 
@@ -48,3 +50,35 @@ def test_a_worker_is_measured_and_described_and_the_description_is_taken(page: P
     expect(page.locator("[data-name=city_of] .page-about")).to_have_text(
         "Returns the city of a customer. Always there."
     )
+
+
+@pytest.mark.slow
+def test_an_agent_is_evaluated_alone_and_its_card_has_the_facts(page: Page, studio_url: str):
+    with serve_script(Script()) as url:
+        pool = build_experts(url).model_copy(update={"name": "judged-alone"})
+        import_pool(page, studio_url, export_pool(pool))
+        page.goto(f"{studio_url}/pool?pool=judged-alone")
+        drawer = page.locator(".page-drawer")
+        page.get_by_role("button", name="Measure law1").click()
+        drawer.get_by_role("button", name="Evaluate it alone").click()
+        expect(drawer.locator(".form-general")).to_contain_text("no tasks to measure with yet")
+        drawer.get_by_role("button", name="Close").last.click()
+
+        page.get_by_role("button", name="Train on this pool").click()
+        drawer.get_by_label("Number of tasks").fill("20")
+        drawer.get_by_label("Questions for agents").select_option(AUTHOR)
+        drawer.get_by_role("button", name="Make tasks").click()
+        expect(drawer.get_by_role("heading", name=re.compile("^20 tasks: "))).to_be_visible()
+        drawer.get_by_role("button", name="Close").last.click()
+
+        page.get_by_role("button", name="Measure law1").click()
+        drawer.get_by_role("button", name="Evaluate it alone").click()
+        expect(page).to_have_url(re.compile(r"/train\?job=law1-alone-"))
+        expect(page.get_by_test_id("job-state")).to_have_text("Done", timeout=180_000)
+        page.goto(f"{studio_url}/pool?pool=judged-alone")
+        facts = page.get_by_role("region", name="Facts of law1")
+        expect(facts).to_contain_text(re.compile(r"Right alone in \d of \d"))
+        expect(facts).to_contain_text("newest graded runs, 500 at most")
+        facts.get_by_role("button", name="Refresh").click()
+        expect(facts).to_contain_text("From all graded runs of this pool")
+        expect(page.get_by_role("region", name="Facts of med1")).to_have_count(0)

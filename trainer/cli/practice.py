@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainer.cli.command_line import INTERRUPTED
+from trainer.cli.making import STOPPED, make_with_progress
 from trainer.cli.options import (
     AnswerColumnOption,
     EncodingOption,
@@ -64,12 +66,12 @@ def make(
 
     Workers whose calls may have effects are left out; --allow NAME takes one in. Agents get questions that --author
     writes about the field of each, kept where the answers of several agree. What you added or edited in the file stays,
-    and what you struck is not made again.
+    and what you struck is not made again. Ctrl-C stops it, with what is kept so far; the same command goes on.
     """
     from trainer.cli.terminal_tables import practice_text, print_rich
     from trainer.tasks.practice.agents.panel import PanelOptions
     from trainer.tasks.practice.make_tasks import PracticeOptions
-    from trainer.tasks.practice.stored import estimate_questions, find_practice_file, make_and_save
+    from trainer.tasks.practice.stored import estimate_questions, find_practice_file
 
     with open_data_folder(home) as store:
         names = tuple(name.strip() for name in answerers.split(",") if name.strip())
@@ -81,7 +83,8 @@ def make(
             typer.echo(estimate.describe() if estimate else "No agent writes questions.", err=not dry_run)
         if dry_run:
             return
-        tasks, merge = asyncio.run(make_and_save(store, pool, options, file))
+        making = make_with_progress(store, pool, options, file)
+    tasks, merge = making.tasks, making.merge
     if as_json:
         document: dict[str, object] = {"file": str(file), "tasks": tasks.count_splits(), "calls": dict(tasks.calls)}
         document |= {"made": merge.made, "own": merge.own, "struck": merge.struck, "checked": tasks.checked}
@@ -89,6 +92,9 @@ def make(
         typer.echo(json.dumps({**document, "left_out": dict(tasks.reasons)}, indent=1))
     else:
         print_rich(practice_text(tasks, merge, file))
+    if making.is_stopped:
+        typer.echo(STOPPED, err=True)
+        raise typer.Exit(INTERRUPTED)
 
 
 PoolOption = Annotated[str, typer.Option(help="Name of the pool.")]

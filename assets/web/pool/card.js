@@ -5,6 +5,7 @@ import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS, LIGHTS, kindIcon } from "../lib/icons.js";
 import { needs } from "../lib/rights.js";
 import { openEvidence } from "./evidence.js";
+import { factsOf } from "./facts.js";
 import { openRemove, openTry, openWorker } from "./worker_dialogs.js";
 import { testOnCard, testResult } from "./worker_test.js";
 
@@ -28,7 +29,10 @@ export function workerCard(page, worker) {
   if (worker.kind === "extractor") card.append(el("p.page-stand-in", {}, "Rule-based: stands in for an LLM reader."));
   if (worker.points_at) card.append(el("code.page-points", { title: worker.points_at }, worker.points_at));
   if (worker.agreement) card.append(el("p.pool-agreement", {}, worker.agreement));
-  card.append(marks(worker), figures(worker), actions(page, worker));
+  card.append(marks(worker), figures(worker));
+  const facts = page.facts.get(worker.name) || worker.facts;
+  if (facts) card.append(factsOf(page, worker, facts));
+  card.append(actions(page, worker));
   const test = page.tests.get(worker.name);
   if (test) card.append(testResult(test));
   return card;
@@ -96,7 +100,6 @@ function figures(worker) {
     ["Success", worker.success === null ? "–" : `${Math.round(worker.success * 100)} %`],
     ["Median", seconds(worker.median_latency_s) || "–"],
   ];
-  if (worker.graded) shown.push(["Right", `${count(worker.right)} of ${count(worker.graded)}`]);
   if (worker.light.error_rate) shown.push(["Errors", `${Math.round(worker.light.error_rate * 100)} %`]);
   if (worker.config.api_key) shown.push(["Key", worker.config.api_key]);
   if (worker.price_in || worker.price_out) shown.push(["$/M tokens", `${worker.price_in} / ${worker.price_out}`]);

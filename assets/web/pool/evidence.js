@@ -51,6 +51,8 @@ class Evidence {
     this.agent = select([["", "Nobody: measured figures only"], ...evidence.agents.map((name) => [name, name])], "");
     this.result = el("div.pool-value", { role: "status", "aria-label": "What it brings" });
     this.proposal = el("div.pool-proposal", { role: "status" });
+    this.cap = el("input", { type: "text", inputMode: "decimal", placeholder: "none" });
+    this.alone = needs(button("Evaluate it alone", () => busy(this.alone, "Starting …", () => this.evaluate())), "pool/evaluate_alone");
     this.problem = el("p.form-general", { role: "alert" });
     this.replay = needs(button("Replay tasks", () => busy(this.replay, "Replaying …", () => this.measure()), "page-primary"), "pool/value_worker");
     this.describe = needs(button("Describe this worker", () => busy(this.describe, "Calling it …", () => this.propose())), "pool/describe_worker");
@@ -61,10 +63,15 @@ class Evidence {
     const tasks = `${count(practice)} practice ${practice === 1 ? "task" : "tasks"} and ${count(recorded)} graded recorded ${recorded === 1 ? "query" : "queries"}`;
     const author = labelField("Strengths and weaknesses are worded by", this.agent);
     author.node.hidden = !agents.length;
+    const alone = [
+      el("h3.pool-memory-heading", {}, "On its own"),
+      el("p.page-lead", {}, "It answers the pool's own tasks to measure, at most 60, as a job. Each outcome enters the facts on its card."),
+      labelField("Most that it may cost, in US dollars", this.cap).node, el("div.pool-evidence-act", {}, this.alone),
+    ];
     const parts = [
       el("p.page-lead", {}, `${LEAD} There are ${tasks}.`),
       labelField("Time", this.seconds).node, labelField("Done by", this.orchestrator).node, this.allowed, this.problem,
-      el("div.pool-evidence-act", {}, this.replay), this.result,
+      el("div.pool-evidence-act", {}, this.replay), this.result, ...(this.evidence.is_agent ? alone : []),
       el("h3.pool-memory-heading", {}, "Description from evidence"),
       el("p.page-lead", {}, "Calls it with arguments that are known to work, and writes success, latency, price and failures into its description. Orchestrators read it. You accept or edit it first."),
       author.node, el("div.pool-evidence-act", {}, this.describe), this.proposal,
@@ -89,6 +96,11 @@ class Evidence {
       action: "value_worker", seconds: Number(this.seconds.value), orchestrator: this.orchestrator.value,
     });
     this.result.replaceChildren(...(reply.value ? drawValue(reply.value) : []));
+  }
+
+  async evaluate() {
+    const reply = await this.send({ action: "evaluate_alone", max_cost: this.cap.value });
+    if (reply.ok) location.href = `/train?job=${encodeURIComponent(reply.job)}`;
   }
 
   async propose() {

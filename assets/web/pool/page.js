@@ -40,6 +40,7 @@ export class PoolPage {
     /** @type {Map<string, import("../types").WorkerTest>} */
     this.tests = new Map(); // what a test said, by worker
     this.linked = recall("worker"); // its card stands out
+    this.facts = new Map(); // a track record by all stored runs, by worker
     this.bar = el("div.page-bar");
     this.note = el("div.page-note", { hidden: "" });
     this.orchestrators = el("section.pool-orchestrators", { "aria-label": "What can orchestrate this pool" });
@@ -126,7 +127,7 @@ export class PoolPage {
   /** @param {import("../types").PoolPageState} state */
   take(state) {
     const other = state.pool?.name !== this.state?.pool?.name;
-    if (other) this.tests.clear();
+    if (other) for (const results of [this.tests, this.facts]) results.clear();
     this.state = state;
     this.root.toggleAttribute("data-read-only", state.read_only);
     if (other) this.loadOrchestrators();

@@ -11,6 +11,7 @@ import { count, dollars, el, icon } from "../lib/dom.js";
 import { labelField } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
 import { needs } from "../lib/rights.js";
+import { MakingView } from "../tasks/making.js";
 import { QuestionFields } from "../tasks/questions.js";
 
 const LEAD = "Practice tasks are made of calls that the workers of this pool really answer, and of questions on which its agents agree. A small model learns them, and is then measured, beside the untrained one, on tasks that share no call with them.";
@@ -45,9 +46,9 @@ class Training {
     this.gaps = el("ul.pool-hint.pool-training-gaps");
     this.questions = new QuestionFields(() => page.send({ action: "estimate_practice", pool: this.practice.pool, ...this.read() }));
     this.count.addEventListener("input", () => this.questions.update());
-    this.outcome = el("p.train-questions-takes", { role: "status" });
+    this.making = new MakingView((making) => (this.make.hidden = making.state === "running"), () => this.end());
     this.problem = el("p.form-general", { role: "alert" });
-    this.make = needs(button("Make tasks", () => busy(this.make, "Calling the workers …", () => this.makeTasks())), "pool/make_practice");
+    this.make = needs(button("Make tasks", () => busy(this.make, "Starting …", () => this.makeTasks())), "pool/make_practice");
     this.start = needs(button("Train", () => busy(this.start, "Starting …", () => this.train()), "page-primary"), "pool/train_on_pool");
     this.take(practice);
   }
@@ -56,8 +57,8 @@ class Training {
     const { drawer } = this.page;
     const foot = drawer.foot(this.start, this.make, button("Close", () => drawer.close()));
     const parts = [
-      this.lead, this.capField.node, this.estimate, this.gaps, this.problem, el("h3.pool-memory-heading", {}, "Make tasks"),
-      this.countField.node, this.agentField.node, this.allowed, this.left, this.questions.root, this.outcome, this.heading,
+      this.lead, this.capField.node, this.estimate, this.gaps, this.problem, el("h3.pool-memory-heading", {}, "Make tasks"), this.making.root,
+      this.countField.node, this.agentField.node, this.allowed, this.left, this.questions.root, this.heading,
       this.list, foot,
     ];
     drawer.open("Train on this pool", parts, { focus: this.count });
@@ -81,6 +82,7 @@ class Training {
     this.agent.value = agents.includes(agent) ? agent : "";
     this.agentField.node.hidden = !agents.length || practice.agents_only;
     this.questions.take(practice);
+    this.making.take(practice.making);
     const others = excluded.filter(({ name, may_be_allowed: may }) => !may && !agents.includes(name)).map(({ name }) => name);
     this.left.hidden = !others.length;
     this.left.textContent = others.length ? `In no task, because their answers are not exact: ${others.join(", ")}.` : "";
@@ -116,10 +118,13 @@ class Training {
   }
 
   async makeTasks() {
-    this.outcome.textContent = "";
     const reply = await this.send({ action: "make_practice", ...this.read() });
-    this.outcome.textContent = reply.ok && reply.agents ? `${reply.agents}.` : "";
+    if (reply.making) this.making.take(reply.making);
+  }
+
+  async end() {
     this.questions.update();
+    await this.send({ action: "practice" });
   }
 
   /** @param {import("../lib/api.js").Command} request */

@@ -5,6 +5,7 @@ import { busy, button, select } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
 import { labelField } from "../lib/form.js";
 import { needs } from "../lib/rights.js";
+import { MakingView } from "./making.js";
 import { QuestionFields } from "./questions.js";
 
 const ABOUT = "Workers without effects are called, and plans are made of calls that work. What you added, edited or struck stays so.";
@@ -22,18 +23,19 @@ export class MakeTasks {
     this.left = el("p.train-mute");
     this.questions = new QuestionFields(() => panel.page.ask({ action: "estimate_tasks", pool: panel.pool, ...this.read() }));
     this.count.addEventListener("input", () => this.questions.update());
-    this.outcome = el("p.train-questions-takes", { role: "status" });
-    this.make = needs(button("Make tasks", () => busy(this.make, "Calling the workers …", () => this.send()), "page-primary"), "train/make_tasks");
+    this.making = new MakingView((making) => (this.root.hidden = making.state === "running"), (making) => this.end(making));
+    this.make = needs(button("Make tasks", () => busy(this.make, "Starting …", () => this.send()), "page-primary"), "train/make_tasks");
     const fields = el(
       "div.train-form-grid.form-fields-row", {}, labelField("Number of tasks", this.count).node, this.agentField.node, this.triesField.node,
     );
-    this.root = el("div.train-tasks-form", {}, el("p.train-mute", {}, ABOUT), fields, this.allowed, this.left, this.questions.root, this.make, this.outcome);
+    this.root = el("div.train-tasks-form", {}, el("p.train-mute", {}, ABOUT), fields, this.allowed, this.left, this.questions.root, this.make);
   }
 
   /** @param {import("../types").TasksDocument} tasks */
   take(tasks) {
     const { agents, excluded } = tasks;
     this.questions.take(tasks);
+    this.making.take(tasks.making);
     const agent = this.agent.value;
     const choices = [["", "From the workers' descriptions"], ...agents.map((name) => [name, `By ${name}`])];
     this.agent.replaceChildren(...choices.map(([value, label]) => el("option", { value }, label)));
@@ -65,10 +67,16 @@ export class MakeTasks {
   }
 
   async send() {
-    this.outcome.textContent = "";
-    const reply = await this.panel.change({ action: "make_tasks", ...this.read() });
-    this.outcome.textContent = reply.ok && reply.agents ? `${reply.message}.` : "";
+    const reply = await this.panel.send({ action: "make_tasks", ...this.read() });
+    if (reply.making) this.making.take(reply.making);
+  }
+
+  /** @param {import("../types").MakingDocument} making */
+  async end(making) {
     this.questions.update();
-    if (reply.ok && !reply.agents) this.panel.open("");
+    await this.panel.change({ action: "tasks", source: this.panel.tasks.source });
+    if (making.state !== "done" || making.count) return;
+    this.panel.page.toast.say(making.outcome);
+    this.panel.open("");
   }
 }

@@ -44,12 +44,13 @@ export class TasksPanel {
     this.list = el("ol.page-tasks.train-tasks-list", { tabindex: "0", "aria-label": "Tasks of this recipe" });
     this.more = el("div.train-tasks-more");
     this.struck = el("details.train-tasks-struck");
+    this.forms = { make: new MakeTasks(this), paste: new PasteTasks(this), write: new TaskForm(this) };
     const head = el("header.train-recipe-head", {}, el("div", {}, el("h2", {}, "Tasks"), this.about), this.picker);
     this.root.append(
-      head, this.ways, this.work, this.problem, this.graded, this.problems, this.tools, this.list, this.more, this.struck,
+      head, this.ways, this.forms.make.making.root, this.work, this.problem, this.graded, this.problems, this.tools, this.list,
+      this.more, this.struck,
     );
     this.shown = ""; // the tasks' recipe
-    this.forms = { make: new MakeTasks(this), paste: new PasteTasks(this), write: new TaskForm(this) };
     this.drawWays();
     this.drawTools();
   }

@@ -27,6 +27,7 @@ from studio.pages.pool.binding_commands import BindingCommands
 from studio.pages.pool.documents import build_page_state, runs_program
 from studio.pages.pool.edit_conflict import build_conflict, describe_saved
 from studio.pages.pool.evidence_commands import EvidenceCommands
+from studio.pages.pool.facts_commands import FactsCommands
 from studio.pages.pool.forms import parse_worker, place_worker
 from studio.pages.pool.gallery_commands import GalleryCommands
 from studio.pages.pool.import_commands import ImportCommands
@@ -52,6 +53,7 @@ class PoolCommands(PageCommands):
             MemoryCommands(runtime, self._edit),
             BindingCommands(runtime),
             TrainingCommands(runtime),
+            FactsCommands(runtime),
             EvidenceCommands(runtime),
             ManageCommands(runtime, self._show),
         )

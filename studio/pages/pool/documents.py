@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from orchestrator.choice.outcomes import Outcome
 from orchestrator.traces.agent_track_record import SHOWN_EPISODES, build_track_record
 from orchestrator.traces.store import WorkerStats
 from pool_registry.actions import JsonValue
@@ -20,7 +19,16 @@ from pool_registry.processes.function_process import FunctionPermissions
 from pool_registry.storage.pool_store import StoredPool
 from pool_registry.worker import WorkerSpec
 from studio.access.roles import current_rights
-from studio.pages.pool.schema import KindDocument, Place, PoolDocument, PoolPageState, VersionLine, WorkerCard
+from studio.pages.pool.facts import build_facts
+from studio.pages.pool.schema import (
+    KindDocument,
+    Place,
+    PoolDocument,
+    PoolPageState,
+    VersionLine,
+    WorkerCard,
+    WorkerFacts,
+)
 from studio.runtime import Runtime
 from studio.worker_health import WorkerHealth
 from trainer.evaluation.judging import make_judge_key
@@ -72,7 +80,9 @@ def build_pool_document(runtime: Runtime, stored: StoredPool) -> PoolDocument:
         limits=pool.limits,
         mode=pool.mode,
         workers=[
-            build_worker_card(spec, health[spec.name], stats.get(spec.name), record.outcomes(spec.name))
+            build_worker_card(
+                spec, health[spec.name], stats.get(spec.name), build_facts(record, spec.name, SHOWN_EPISODES)
+            )
             for spec in pool.workers
         ],
         versions=list_versions(versions),
@@ -96,7 +106,7 @@ def _drop_words(spec: WorkerSpec) -> WorkerSpec:
 
 
 def build_worker_card(
-    spec: WorkerSpec, light: WorkerHealth, stats: WorkerStats | None, outcomes: Sequence[Outcome] = ()
+    spec: WorkerSpec, light: WorkerHealth, stats: WorkerStats | None, facts: WorkerFacts | None = None
 ) -> WorkerCard:
     """One card."""
     kind = KINDS.get(spec.kind)
@@ -116,8 +126,9 @@ def build_worker_card(
         calls=seen.calls,
         success=seen.ok / seen.calls if seen.calls else None,
         median_latency_s=seen.median_latency_s,
-        graded=len(outcomes),
-        right=sum(outcome.right for outcome in outcomes),
+        graded=facts.graded if facts else 0,
+        right=facts.right if facts else 0,
+        facts=facts,
         agreement=" ".join(describe_judges([make_judge_key(spec)])) if spec.judge_only else "",
     )
 

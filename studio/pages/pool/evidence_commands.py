@@ -89,6 +89,7 @@ class EvidenceDocument(PageDocument):
     practice: int
     recorded: int
     refused: list[str]
+    is_agent: bool = Field(description="Whether it can answer tasks alone.")
     agents: list[str]
     orchestrator: str
     orchestrator_label: str
@@ -124,6 +125,7 @@ class EvidenceCommands(PageCommands):
             practice=tasks.practice,
             recorded=tasks.recorded,
             refused=self._runtime.run(_list_refused(with_worker_on(pool, worker))),
+            is_agent=worker in {spec.name for spec in pool.agents()},
             agents=[spec.name for spec in pool.agents() if spec.name != worker],
             orchestrator=(name := self._choose_orchestrator(pool, worker, tasks)),
             orchestrator_label=label_orchestrator(name),

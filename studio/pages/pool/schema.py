@@ -24,6 +24,28 @@ Place = Literal["here", "machine", "remote"]
 # A pool
 
 
+class TopicFacts(PageDocument):
+    """A family of tasks: how many questions of it a worker was graded on, and how many it got right."""
+
+    topic: str
+    graded: int
+    right: int
+
+
+class WorkerFacts(PageDocument):
+    """A worker's track record: questions that it alone answered and that were graded. `read` is how many graded runs of
+    the pool were looked at, at most; None for all. Times in ISO 8601."""
+
+    graded: int
+    right: int
+    median_s: float
+    cost: float = Field(description="Mean US dollars of a question.")
+    newest: str
+    topics: list[TopicFacts]
+    read: int | None
+    computed_at: str
+
+
 class WorkerCard(WorkerSpec):
     """A worker with its light and its record; `success` (of calls) and latency are None before its first call."""
 
@@ -42,6 +64,7 @@ class WorkerCard(WorkerSpec):
     median_latency_s: float | None
     graded: int = Field(description="Newest graded questions that it alone answered, or that a cascade asked it.")
     right: int = Field(description="Those of them that it got right.")
+    facts: WorkerFacts | None = Field(default=None, description="Its track record; None before its first graded run.")
     agreement: str = Field(description="Of a judge: how far it agrees with a person, in a sentence.")
 
 

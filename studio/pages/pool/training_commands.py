@@ -8,14 +8,14 @@ from studio.frame.commands import Fields, PageCommands, PageReply, command, doll
 from studio.pages.pool.orchestrator_list import list_orchestrators
 from studio.pages.pool.schema import TrainingPlan
 from studio.pages.train.commands import submit
+from studio.pages.train.making_commands import estimate_making, parse_options, start_making
 from studio.pages.train.preflight import find_gaps
-from studio.pages.train.task_commands import estimate_making, parse_options
 from studio.pages.train.task_documents import build_book_document
 from studio.runtime import Runtime
 from trainer.memory_fit.job_estimate import estimate_job
 from trainer.pool_recipe import PLANS, build_pool_recipe, choose_preset
 from trainer.recipe import Recipe
-from trainer.tasks.practice.stored import count_learnt, count_planned, make_and_save, open_task_book
+from trainer.tasks.practice.stored import count_learnt, count_planned, open_task_book
 from trainer.tasks.teachers import EXPLAIN_NO_PLANS
 
 
@@ -31,13 +31,8 @@ class TrainingCommands(PageCommands):
 
     @command("editor", "make_practice")
     def _make(self, fields: Fields) -> PageReply:
-        """Make tasks in place of those that were made before; what a person added, edited or struck stays so."""
-        name = text(fields, "pool")
-        options = parse_options(fields)
-        made, _ = self._runtime.run(make_and_save(self._runtime.store, name, options))
-        unused = [f"{worker}: {reason}" for worker, reason in made.reasons.items() if worker in options.allowed]
-        message = "; ".join([f"Made {len(made.lines):,} tasks", *unused])
-        return self._reply(name, message).extend(agents=made.agents)
+        """Start to make tasks in place of those that were made before; what a person did stays so."""
+        return start_making(self._runtime, text(fields, "pool"), parse_options(fields))
 
     @command("viewer", "estimate_practice")
     def _estimate(self, fields: Fields) -> PageReply:

@@ -1,4 +1,5 @@
-"""The routes of the Train page: its commands, jobs, their live figures, their rollouts, the recipes that ship.
+"""The routes of the Train page: its commands, jobs, their live figures, their rollouts, the recipes that ship, and how
+far tasks are that are being made.
 
 A job's stream is fed from its folder and row. The event id says how far in metrics.jsonl the viewer is, so that after
 a lost connection or a restart of the studio only new rows are sent; a reload gets everything.
@@ -21,6 +22,7 @@ from studio.frame.commands import command_routes
 from studio.pages.train.commands import TrainCommands, list_preset_documents
 from studio.pages.train.curves import MetricsReader, read_whole_lines, round_figure
 from studio.pages.train.job_document import LOG_CHARS, build_job_view
+from studio.pages.train.making_documents import MakingFollower
 from studio.pages.train.rollouts import RolloutBrowser
 from studio.pages.train.schema import JobDocument, LogText
 from studio.runtime import Runtime
@@ -66,6 +68,12 @@ def routes(runtime: Runtime) -> APIRouter:
         _find_job(store, job)
         path = store.folder(job).rollouts
         return JSONResponse(browser.document(job, path, step, max(0, min(first, 100_000))).to_json())
+
+    @router.get("/api/tasks/{pool}/making")
+    @needs("viewer")
+    def making(pool: str, request: Request) -> StreamingResponse:
+        follower = MakingFollower(pool)
+        return sse.stream(sse.follow(request, follower.poll, follower.is_over, POLL_S))
 
     @router.get("/api/recipes")
     @needs("viewer")

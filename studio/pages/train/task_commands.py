@@ -1,4 +1,4 @@
-"""The commands of the Tasks panel: a pool's own tasks are made, pasted, uploaded, written, edited, struck and tried."""
+"""The commands of the Tasks panel: a pool's own tasks are pasted, uploaded, written, edited, struck and tried."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ from studio.pages.train.task_documents import (
 )
 from studio.runtime import Runtime
 from trainer.evaluation.grading import grade_answer
-from trainer.tasks.practice.agents.panel import PanelOptions
-from trainer.tasks.practice.make_tasks import PracticeOptions
-from trainer.tasks.practice.stored import SOURCE, estimate_questions, make_and_save, open_task_book
+from trainer.tasks.practice.stored import SOURCE, open_task_book
 from trainer.tasks.practice.task_book import ChangedTask
 from trainer.tasks.sources.files.cells import read_answer
 from trainer.tasks.sources.files.columns import UnclearColumns
@@ -37,8 +35,6 @@ from trainer.tasks.sources.jsonl import TaskLine, make_task
 from trainer.tasks.task import Task
 from trainer.tasks.verifier_examples import KINDS, list_example_answers
 
-MAX_TASKS = 2000
-MAX_TRIES = 16
 MAX_BYTES = 20_000_000
 MAX_NAME_CHARS = 80
 LISTS = ("set", "one_of", "states_all")  # verifiers whose answer is a list
@@ -59,24 +55,6 @@ class TaskCommands(PageCommands):
         levels = fields.get("levels")
         chosen = tuple(level for level in levels if isinstance(level, int)) if isinstance(levels, list) else (1,)
         return PageReply(fields={"tasks": build_source_document(source, chosen).to_json()})
-
-    @command("editor", "make_tasks")
-    def _make(self, fields: Fields) -> PageReply:
-        """Make tasks in place of those that were made before."""
-        pool = self._pool(fields)
-        made, merge = self._runtime.run(make_and_save(self._runtime.store, pool.name, parse_options(fields)))
-        names = fields.get("allowed") or ()
-        notes = [f"{worker}: {reason}" for worker, reason in made.reasons.items() if worker in names]
-        notes += [made.checked] if made.checked else []
-        notes += [made.agents] if made.agents else []
-        notes += [f"{merge.own:,} of your own stay"] if merge.own else []
-        notes += [f"{merge.struck:,} that you struck or edited stay out"] if merge.struck else []
-        return self._reply(fields, "; ".join([f"Made {merge.made:,} tasks", *notes])).extend(agents=made.agents)
-
-    @command("viewer", "estimate_tasks")
-    def _estimate(self, fields: Fields) -> PageReply:
-        """What the questions for agents would take; nothing is asked."""
-        return estimate_making(self._runtime, self._pool(fields).name, parse_options(fields))
 
     @command("editor", "read_tasks")
     def _read(self, fields: Fields) -> PageReply:
@@ -160,37 +138,6 @@ class TaskCommands(PageCommands):
             self._pool(fields), words(fields, "split"), words(fields, "words"), first if isinstance(first, int) else 0
         )
         return PageReply(message, {"tasks": document.to_json()})
-
-
-def parse_options(fields: Fields) -> PracticeOptions:
-    """The options of a command that makes tasks. Raises InvalidPool."""
-    count, tries = fields.get("count"), fields.get("tries") or 0
-    if not isinstance(count, int) or not 1 <= count <= MAX_TASKS:
-        raise InvalidPool([("count", f"give a number from 1 to {MAX_TASKS:,}")])
-    if not isinstance(tries, int) or not 0 <= tries <= MAX_TRIES:
-        raise InvalidPool([("tries", f"give a number from 0 to {MAX_TRIES}")])
-    allowed = fields.get("allowed")
-    names = frozenset(map(str, allowed)) if isinstance(allowed, list) else frozenset()
-    agent = str(fields.get("agent") or "")
-    return PracticeOptions(count=count, allowed=names, agent=agent, tries=tries, panel=parse_panel(fields))
-
-
-def parse_panel(fields: Fields) -> PanelOptions:
-    """Who writes and answers questions for agents, and the cap. Raises InvalidPool."""
-    cap, answerers = fields.get("max_cost"), fields.get("answerers")
-    if cap is not None and (isinstance(cap, bool) or not isinstance(cap, int | float) or cap <= 0):
-        raise InvalidPool([("max_cost", "give an amount above $0, or leave it empty for no cap")])
-    author = words(fields, "author")
-    if author and answerers == []:
-        raise InvalidPool([("answerers", "choose who answers: the answers of several must agree")])
-    names = tuple(map(str, answerers)) if isinstance(answerers, list) else ()
-    return PanelOptions(author, names, words(fields, "judge"), max_cost=cap)
-
-
-def estimate_making(runtime: Runtime, pool: str, options: PracticeOptions) -> PageReply:
-    """The sentence about what the questions for agents take; "" where none are written. Raises UnusableTasks."""
-    estimate = runtime.run(estimate_questions(runtime.store, pool, options))
-    return PageReply(fields={"estimate": estimate.describe() if estimate else ""})
 
 
 def parse_written(written: Fields) -> tuple[TaskLine, Task]:

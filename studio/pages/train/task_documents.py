@@ -14,6 +14,7 @@ from pool_registry.kinds import open_worker
 from pool_registry.pool import Pool
 from pool_registry.text import one_line, shorten
 from studio.frame.document import PageDocument
+from studio.pages.train.making_documents import MakingDocument, build_making_document
 from trainer.tasks.practice.calls import explain_exclusion
 from trainer.tasks.practice.stored import SOURCE, find_practice_file, open_task_book
 from trainer.tasks.practice.task_book import count_splits
@@ -85,6 +86,7 @@ class TasksDocument(PageDocument):
     agents_only: bool
     judges: list[str] = Field(description="Who can judge: workers that do nothing else first, then agents.")
     verifiers: dict[str, str]
+    making: MakingDocument | None = Field(default=None, description="How making them goes, or went the last time.")
 
 
 class VerifierDocument(PageDocument):
@@ -161,6 +163,7 @@ def build_book_document(pool: Pool, split: str = "", words: str = "", first: int
         agents_only=bool(agents) and len(excluded) == len(pool.enabled),
         judges=[*(spec.name for spec in pool.switched_on if spec.judge_only), *agents],
         verifiers=_describe_verifiers([row.task for row in tasks if row.task]),
+        making=build_making_document(pool.name),
     )
 
 

@@ -25,6 +25,9 @@ from studio.prepare import prepare_store
 from trainer.errors import JobNotFound
 from trainer.jobs.queue import JobStore
 from trainer.recipe import list_presets, load_recipe
+from trainer.tasks.practice.make_tasks import PracticeOptions
+from trainer.tasks.practice.making import record_making
+from trainer.tasks.practice.progress import Watch
 from trainer.tasks.practice.task_book import TaskBook
 from trainer.tasks.sources.jsonl import TaskLine
 
@@ -223,3 +226,13 @@ def test_pools_that_were_drawn_for_a_task_stand_in_no_list(store):
     asyncio.run(once())
     run(store)
     assert store.traces.list_pools() == ["mine"] and "drawn-7" not in store.pools.names()
+
+
+def test_a_pool_whose_tasks_are_being_made_stays_and_goes_with_the_record_of_it(store):
+    things = Things(store)
+    book = TaskBook(store.home.root / "tasks" / "mine.jsonl")
+    with record_making(book.making_file, PracticeOptions(), Watch()), pytest.raises(StorageError, match="being made"):
+        things.delete("pool", "mine")
+    assert book.making_file.is_file()
+    things.delete("pool", "mine")
+    assert not book.making_file.is_file()

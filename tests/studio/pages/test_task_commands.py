@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from studio.pages.train.commands import TrainCommands
+from tests.studio.support.making import wait_for_making
 from tests.trainer.support.shop import build_shop
 from tests.trainer.support.task_files import TEXT_FILES, write_parquet
 from trainer.__main__ import app
@@ -35,6 +36,13 @@ def send(runtime, tmp_path, monkeypatch):
     return run
 
 
+def make(send) -> tuple[dict, str]:
+    """The tasks once they are made, and the sentence about it."""
+    assert send("make_tasks", count=20)["making"]["pool"] == "shop"
+    outcome = wait_for_making("shop").outcome
+    return send("tasks", source="practice:shop")["tasks"], outcome
+
+
 def write(**fields) -> dict[str, str]:
     """What the form sends for a task."""
     plain = {"query": "What is 6 * 7?", "answer": "42", "verifier": "", "split": "train", "plan": ""}
@@ -42,17 +50,15 @@ def write(**fields) -> dict[str, str]:
 
 
 def test_made_tasks_leave_alone_what_a_person_did(send):
-    made = send("make_tasks", count=20)["tasks"]
+    made, _ = make(send)
     first, second = made["rows"][:2]
     assert send("strike_task", query=first["query"])["tasks"]["struck"] == [first["query"].rstrip(".?!")]
     edited = write(query=second["query"], answer="1", verifier="number")
     assert send("save_task", query=second["query"], task=edited)["ok"]
-    again = send("make_tasks", count=20)
-    queries = {row["query"]: row for row in again["tasks"]["rows"]}
+    again, outcome = make(send)
+    queries = {row["query"]: row for row in again["rows"]}
     assert first["query"] not in queries and queries[second["query"]]["answer"] == "1"
-    assert (again["tasks"]["own"], again["tasks"]["made"]) == (1, made["made"] - 2) and "of your own stay" in again[
-        "message"
-    ]
+    assert (again["own"], again["made"]) == (1, made["made"] - 2) and "of your own stay" in outcome
 
 
 def test_pasted_lines_are_shown_with_problems_before_they_are_added(send):
@@ -169,7 +175,7 @@ def test_own_tasks_without_plans_name_every_teacher_there_is(send):
 
 
 def test_the_recipe_for_a_pool_has_its_tasks(send):
-    send("make_tasks", count=20)
+    make(send)
     recipe = send("of_pool", name="shop")["recipe"]
     assert (recipe["pool"], recipe["tasks"]["source"]) == ("shop", "practice:shop")
 

@@ -6,6 +6,7 @@ import pytest
 
 from pool_registry.pool import Pool
 from studio.pages.pool.commands import PoolCommands
+from tests.studio.support.making import wait_for_making
 from tests.trainer.support.experts import AUTHOR, Script, build_experts, serve_script
 from tests.trainer.support.shop import build_shop, describe_worker
 from trainer.recipe import load_recipe
@@ -31,6 +32,13 @@ def send(runtime, tmp_path, monkeypatch):
     return run
 
 
+def make(send) -> dict:
+    """The tasks once they are made."""
+    assert send("make_practice", count=30)["ok"]
+    wait_for_making("shop")
+    return send("practice")["practice"]
+
+
 def test_a_pool_without_tasks_says_which_workers_need_consent_and_which_are_in_no_task(send):
     practice = send("practice")["practice"]
     assert practice["counts"] == {"train": 0, "validation": 0, "test": 0} and practice["agents"] == ["writer"]
@@ -39,9 +47,8 @@ def test_a_pool_without_tasks_says_which_workers_need_consent_and_which_are_in_n
 
 
 def test_made_tasks_are_listed_and_struck_one_by_one(send):
-    reply = send("make_practice", count=30)
-    practice = reply["practice"]
-    assert reply["ok"] and practice["counts"]["train"] > 10 and practice["counts"]["test"] > 2
+    practice = make(send)
+    assert practice["counts"]["train"] > 10 and practice["counts"]["test"] > 2
     first, second = practice["rows"][:2]
     assert first["query"] and first["answer"] and set(first["workers"]) <= {"city_of", "crm", "calc"}
     left = send("strike_practice", query=first["query"])["practice"]
@@ -63,7 +70,7 @@ def test_training_without_tasks_says_what_to_do_first(send):
 
 def test_training_queues_a_job_for_this_pool_and_its_tasks(send, runtime, monkeypatch):
     monkeypatch.setattr(runtime.jobs, "start_next", lambda: None)
-    made = send("make_practice", count=30)["practice"]
+    made = make(send)
     reply = send("train_on_pool")
     assert reply["ok"], reply
     recipe = runtime.jobs.recipe(reply["job"])
@@ -183,10 +190,11 @@ def test_questions_for_agents_are_made_and_shown_with_what_checked_them(experts)
     assert shown["agents_only"] and shown["agents"][0] == AUTHOR
     estimate = send("estimate_practice", author=AUTHOR)["estimate"]
     assert estimate.startswith("About") and not script.calls
-    reply = send("make_practice", author=AUTHOR)
-    assert reply["agents"].startswith("8 questions of agents kept; ")
-    assert {row["checked"] for row in reply["practice"]["rows"]} == {"agreement of 3"}
-    assert count_planned("experts") == reply["practice"]["counts"]["train"] > 0, "there are plans to learn from"
+    assert send("make_practice", author=AUTHOR)["making"]["state"] == "running"
+    assert "8 questions of agents kept; " in wait_for_making("experts").outcome
+    practice = send("practice")["practice"]
+    assert {row["checked"] for row in practice["rows"]} == {"agreement of 3"} and practice["making"]["state"] == "done"
+    assert count_planned("experts") == practice["counts"]["train"] > 0, "there are plans to learn from"
 
 
 @pytest.mark.parametrize(

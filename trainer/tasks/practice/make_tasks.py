@@ -23,6 +23,7 @@ from trainer.tasks.practice.agents.make_agent_tasks import AgentTasks, make_agen
 from trainer.tasks.practice.agents.panel import PanelOptions
 from trainer.tasks.practice.calls import NOT_EXACT, CallBook, KnownCall, collect_calls, explain_exclusion
 from trainer.tasks.practice.compose import Composer, Draft
+from trainer.tasks.practice.progress import COMPOSING, SOLVING, Watch
 from trainer.tasks.practice.rewrite import rewrite_queries
 from trainer.tasks.practice.solve_check import list_solved
 from trainer.tasks.practice.task_book import Merge, TaskBook
@@ -73,26 +74,39 @@ class PracticeTasks:
         return {split: counts[split] for split in SHARES}
 
 
-async def make_practice_tasks(pool: LivePool, options: PracticeOptions, journal: Path | None = None) -> PracticeTasks:
+async def make_practice_tasks(
+    pool: LivePool, options: PracticeOptions, journal: Path | None = None, watch: Watch | None = None
+) -> PracticeTasks:
     """Make at most `options.count` tasks: of calls, of questions for agents, or half of each. `journal` is the file
-    that keeps what agents write and answer. Raises UnusableTasks when there are none, saying what to do."""
+    that keeps what agents write and answer. Raises UnusableTasks when there are none, saying what to do, and where
+    `watch` stops it before there are any."""
+    watch = watch or Watch()
     for agent in filter(None, (options.agent, options.checker)):
         if agent not in pool.workers:
             raise UnusableTasks(pool.unknown_worker(agent))
     checker = _choose_checker(pool, options)
     book = await collect_calls(pool, options.recorded, options.allowed, seed=options.seed)
     for_agents = needs_questions(pool, options)
+    _begin_stage(watch, COMPOSING)
     lines = await _make_lines(pool, book, options, options.count // 2 if for_agents else 0)
     checked = ""
     if checker and lines:
+        _begin_stage(watch, SOLVING)
         lines, checked = await _keep_solved(lines, checker, options.tries, pool)
-    questions = await _make_questions(pool, book, options, journal, len(lines)) if for_agents else None
+    questions = await _make_questions(pool, book, options, journal, len(lines), watch) if for_agents else None
     lines = _drop_repeated([*lines, *(questions.lines if questions else ())])
     if not lines:
         raise UnusableTasks(_explain_none(book, questions))
     counts = {name: len({call.key for call in calls}) for name, calls in book.calls.items()}
     reasons = {name: reason for name, reason in book.reasons.items() if not for_agents or reason != NOT_EXACT}
     return PracticeTasks(tuple(lines), counts, reasons, checked, questions.describe() if questions else "")
+
+
+def _begin_stage(watch: Watch, stage: str) -> None:
+    """Say what comes next. Raises UnusableTasks where a person has stopped it: nothing that could be kept is there."""
+    if watch.is_stopped:
+        raise UnusableTasks("stopped before there were tasks to keep: those from before stay as they are")
+    watch.update(stage=stage)
 
 
 def needs_questions(pool: LivePool, options: PracticeOptions) -> bool:
@@ -119,12 +133,14 @@ async def _make_lines(pool: LivePool, book: CallBook, options: PracticeOptions, 
 
 
 async def _make_questions(
-    pool: LivePool, book: CallBook, options: PracticeOptions, journal: Path | None, others: int
+    pool: LivePool, book: CallBook, options: PracticeOptions, journal: Path | None, others: int, watch: Watch
 ) -> AgentTasks:
     """Questions for the agents. Raises UnusableTasks where nobody can write or check them."""
     count = options.count - others
     try:
-        return await make_agent_tasks(pool, options.panel, book, count, journal, seed=options.seed, others=others)
+        return await make_agent_tasks(
+            pool, options.panel, book, count, journal, seed=options.seed, others=others, watch=watch
+        )
     except UnusableTasks as error:
         tools = {name: reason for name, reason in book.reasons.items() if reason != NOT_EXACT}
         if book.calls or not tools:

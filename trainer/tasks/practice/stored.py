@@ -15,6 +15,7 @@ from pool_registry.atomic_write import lock_file
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import writing_to
 from pool_registry.storage.data_folder import find_home
+from pool_registry.text import count_of
 from trainer.errors import UnusableTasks
 from trainer.tasks.practice.agents.estimate import Estimate
 from trainer.tasks.practice.agents.make_agent_tasks import estimate_agent_tasks
@@ -26,6 +27,8 @@ from trainer.tasks.practice.make_tasks import (
     needs_questions,
     save_practice_tasks,
 )
+from trainer.tasks.practice.making import Making, read_making, record_making
+from trainer.tasks.practice.progress import Watch
 from trainer.tasks.practice.recorded import list_recorded_arguments
 from trainer.tasks.practice.task_book import Merge, TaskBook
 from trainer.tasks.sources.jsonl import load_tasks, open_file
@@ -77,21 +80,39 @@ def _read_tasks(file: Path, _changed: int, _size: int) -> dict[str, Task]:
 
 
 async def make_and_save(
-    store: Store, pool: str, options: PracticeOptions, file: Path | None = None
+    store: Store, pool: str, options: PracticeOptions, file: Path | None = None, watch: Watch | None = None
 ) -> tuple[PracticeTasks, Merge]:
     """Make practice tasks and put them in place of the pool's made ones, or into `file`; what a person added, edited
-    or struck stays so.
+    or struck stays so. `watch` hears how far it is, and may stop it; `find_making` finds it from elsewhere.
 
-    Raises UnusableTasks, PoolNotFound, or UnwritablePath.
+    Raises UnusableTasks, also while another call makes them, PoolNotFound, or UnwritablePath.
     """
-    place = file or find_practice_file(pool)
+    place, watch = file or find_practice_file(pool), watch or Watch()
     with writing_to(place), lock_file(place.with_suffix(".lock")):
         pass  # making tasks takes minutes: find out first
-    recorded = list_recorded_arguments(store.traces, pool)
-    async with live_pool(store.pools.latest(pool).pool) as live:
-        tasks = await make_practice_tasks(live, replace(options, recorded=recorded), TaskBook(place).journal_file)
-    with writing_to(place):
-        return tasks, save_practice_tasks(tasks, place)
+    book = TaskBook(place)
+    with record_making(book.making_file, options, watch) as outcome:
+        recorded = list_recorded_arguments(store.traces, pool)
+        async with live_pool(store.pools.latest(pool).pool) as live:
+            tasks = await make_practice_tasks(live, replace(options, recorded=recorded), book.journal_file, watch)
+        with writing_to(place):
+            merge = save_practice_tasks(tasks, place)
+        outcome.append(describe_outcome(tasks, merge, options.allowed))
+    return tasks, merge
+
+
+def describe_outcome(tasks: PracticeTasks, merge: Merge, allowed: Iterable[str] = ()) -> str:
+    """What was made, in one paragraph; of the workers that a person allowed, why one is in no task."""
+    notes = [f"{worker}: {tasks.reasons[worker]}" for worker in sorted(allowed) if worker in tasks.reasons]
+    notes += filter(None, (tasks.checked, tasks.agents))
+    notes += [f"{merge.own:,} of your own stay"] if merge.own else []
+    notes += [f"{merge.struck:,} that you struck or edited stay out"] if merge.struck else []
+    return "; ".join([f"Made {count_of(merge.made, 'task')}", *notes])
+
+
+def find_making(pool: str) -> Making | None:
+    """How the making of a pool's tasks goes, or went the last time; None where there was none."""
+    return read_making(open_task_book(pool).making_file)
 
 
 async def estimate_questions(

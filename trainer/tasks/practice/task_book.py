@@ -57,12 +57,14 @@ class TaskBook:
         self.file = file
         self._record_file = file.with_suffix(".book")
         self.journal_file = file.with_suffix(".questions")
+        self.making_file = file.with_suffix(".making")
         self._lock_file = file.with_suffix(".lock")
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What the book is kept in: the tasks, what is remembered about them, and what agents wrote and answered."""
-        return self.file, self._record_file, self.journal_file
+        """What the book is kept in: the tasks, what is remembered about them, what agents wrote and answered, and how
+        the last making of tasks went."""
+        return self.file, self._record_file, self.journal_file, self.making_file
 
     def read(self) -> list[FileLine]:
         """The lines of the file, those that are no tasks among them."""

@@ -22,6 +22,7 @@ from trainer.tasks.practice.agents.keep import list_candidates, select_tasks
 from trainer.tasks.practice.agents.panel import Panel, PanelOptions, choose_panel, find_member
 from trainer.tasks.practice.agents.propose import Subject
 from trainer.tasks.practice.calls import PASSAGES, CallBook
+from trainer.tasks.practice.progress import ASKING, Watch
 from trainer.tasks.sources.jsonl import TaskLine, compute_digest
 
 MAX_PER_TASK = 2 * PER_TASK  # questions that are written for each task that is wanted, at most
@@ -84,8 +85,10 @@ async def make_agent_tasks(
     *,
     seed: int = 0,
     others: int = 0,
+    watch: Watch | None = None,
 ) -> AgentTasks:
-    """At most `count` tasks. `others` tasks of the same task file are there; `file` is the journal's.
+    """At most `count` tasks. `others` tasks of the same task file are there; `file` is the journal's. `watch` hears how
+    far it is, and may stop it.
 
     Raises UnusableTasks for a panel that cannot work, and while another call makes them. A cap, or calls that fail, end
     it with what is kept."""
@@ -93,7 +96,7 @@ async def make_agent_tasks(
     spending = Spending(max_cost=options.max_cost, exact=True)
     with hold_journal(file), charge_calls_to(spending):
         journal = open_journal(file, pool, panel, seed)
-        asker = Asker(pool, panel, journal)
+        asker = Asker(pool, panel, journal, watch or Watch(), spending)
         ending = await _work(asker, list_subjects(pool, book), count, others)
     selection = select_tasks(journal, panel, pool, count, others)
     reasons = [f"{number:,} {reason}" for reason, number in selection.left_out.items()]
@@ -106,12 +109,14 @@ async def _work(asker: Asker, subjects: Sequence[Subject], count: int, others: i
     """Write and answer questions; returns why it ended early, "" where enough are kept."""
     workers = {subject.worker for subject in subjects}
     per_request = max(1, min(PER_REQUEST, math.ceil(count / len(workers))))  # so that each has its turn
-    journal, fruitless = asker.journal, 0
+    journal, watch, fruitless = asker.journal, asker.watch, 0
     try:
         while True:
             candidates, _ = list_candidates(journal, asker.pool)
+            watch.update(stage=ASKING, count=count, written=len(candidates), cost=asker.spending.used.cost)
             await asker.answer_all(candidates)
             kept = len(select_tasks(journal, asker.panel, asker.pool, count, others).lines)
+            watch.update(kept=kept)
             if kept >= count:
                 return ""
             if len(candidates) >= (MAX_PER_TASK * count if kept else HOPELESS):
@@ -122,7 +127,7 @@ async def _work(asker: Asker, subjects: Sequence[Subject], count: int, others: i
                 is_new = len(list_candidates(journal, asker.pool)[0]) > len(candidates)
                 fruitless = 0 if is_new else fruitless + 1
     except Stopped as stop:
-        return f"stopped early: {str(stop).rstrip('.')}. What is kept so far is saved, and the same command goes on"
+        return f"stopped early: {str(stop).rstrip('.')}. What is kept so far is saved, and making them again goes on"
 
 
 def _choose_subject(journal: Journal, subjects: Sequence[Subject]) -> Subject:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,3 +84,53 @@ def test_a_second_call_after_a_kill_asks_no_answered_question_again(home, script
     assert not again
     lines = [json.loads(line) for line in (home / "tasks" / "experts.jsonl").read_text().splitlines()]
     assert len(lines) == 20 and {line["checked"] for line in lines} == {"agreement of 3"}
+
+
+def test_progress_goes_to_stderr_and_json_stays_clean(home):
+    code, out, err = run(home, "--author", AUTHOR, "--count", "8", "--json")
+    assert code == 0 and json.loads(out)["made"] == 8
+    lines = err.splitlines()
+    assert lines[0].startswith("About ") and lines[-1].startswith("8 of 8 kept: ") and "\x1b" not in err
+
+
+def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(home, script):
+    started: list[subprocess.Popen[str]] = []
+
+    def interrupt(model: str, text: str) -> None:
+        if len(script.calls) == 40:
+            os.kill(started[0].pid, signal.SIGINT)
+
+    script.before = interrupt
+    started.append(start(home, "--author", AUTHOR, "--count", "20", "--json"))
+    out, err = started[0].communicate(timeout=120)
+    kept = json.loads(out)["made"]
+    assert started[0].returncode == 130 and 0 < kept < 20, err
+    assert len((home / "tasks" / "experts.jsonl").read_text().splitlines()) == kept
+    assert "Stopping: no new call is made" in err and "the same command goes on" in err and "Traceback" not in err
+    before = {(model, text) for model, text in script.calls if model != AUTHOR}
+    script.calls.clear()
+    code, out, _ = run(home, "--author", AUTHOR, "--count", "20", "--json")
+    assert code == 0 and json.loads(out)["made"] == 20
+    assert not before & set(script.calls), "nothing is paid twice"
+
+
+def test_a_second_ctrl_c_ends_at_once(home, script):
+    started: list[subprocess.Popen[str]] = []
+    answered = threading.Event()
+
+    def interrupt(model: str, text: str) -> None:
+        if len(script.calls) == 10:
+            os.kill(started[0].pid, signal.SIGINT)
+        if len(script.calls) >= 10:
+            answered.wait(60)
+
+    script.before = interrupt
+    started.append(start(home, "--author", AUTHOR, "--count", "20"))
+    assert started[0].stderr is not None
+    for line in started[0].stderr:
+        if line.startswith("Stopping"):
+            break
+    os.kill(started[0].pid, signal.SIGINT)
+    _, err = started[0].communicate(timeout=30)
+    answered.set()
+    assert started[0].returncode == 130 and "Traceback" not in err

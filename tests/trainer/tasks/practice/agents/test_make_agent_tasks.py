@@ -199,7 +199,8 @@ def test_a_cap_with_a_price_that_is_not_known_is_refused(experts, script, monkey
 def test_a_server_that_fails_ends_it_with_one_sentence(experts, script, tmp_path):
     script.status = 500
     with pytest.raises(
-        UnusableTasks, match=r"of editor failed, the first so: .*8 calls in a row have failed.*same command"
+        UnusableTasks,
+        match=r"of editor failed, the first so: .*8 calls in a row have failed.*making them again goes on",
     ):
         make(experts, journal=tmp_path / "x.questions")
     assert len(script.calls) <= 8
