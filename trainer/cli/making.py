@@ -67,9 +67,9 @@ def stop_at_interrupt(watch: Watch, line: ProgressLine) -> Iterator[None]:
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
+        loop.remove_signal_handler(signal.SIGINT)  # first: whoever reads the line may press again at once
         watch.stop()
         line.say(STOPPING)
-        loop.remove_signal_handler(signal.SIGINT)
 
     loop.add_signal_handler(signal.SIGINT, stop)
     try:

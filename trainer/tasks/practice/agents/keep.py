@@ -1,7 +1,8 @@
 """Which questions become tasks: those whose answers agree, and few that every agent gets right.
 
 Where every agent is right there is nothing to route, so such tasks are at most a third of all. The reference plan
-of a task calls an agent that was right: that of the field, or else the cheapest. It is the call that was really made.
+of a task calls an agent that was right: that of the field, or else the cheapest, of equal ones who is right most often.
+It is the call that was really made.
 """
 
 from __future__ import annotations
@@ -103,18 +104,18 @@ def settle(candidate: Candidate, journal: Journal, panel: Panel) -> tuple[Agreem
 def select_tasks(journal: Journal, panel: Panel, pool: LivePool, count: int, others: int = 0) -> Selection:
     """At most `count` tasks, of every worker about as many. `others` tasks of the same file have something to route."""
     candidates, left_out = list_candidates(journal, pool)
+    answered = [candidate for candidate in candidates if _is_answered(candidate, journal, panel)]
+    agreements = [settle(candidate, journal, panel) for candidate in answered]
+    successes = Counter(name for agreed in agreements if agreed for name in agreed[0].right)
     mixed: list[tuple[str, TaskLine]] = []
     easy: list[tuple[str, TaskLine]] = []
-    for candidate in candidates:
-        if not _is_answered(candidate, journal, panel):
-            continue
-        settled = settle(candidate, journal, panel)
-        line = None if settled is None else _make_line(candidate, *settled, panel, pool)
+    for candidate, settled in zip(answered, agreements, strict=True):
+        line = None if settled is None else _make_line(candidate, *settled, panel, pool, successes)
         if settled is None or line is None:
             left_out[UNSETTLED] += 1
             continue
-        answered = set(list_voters(candidate, journal, panel)).intersection(panel.answerers)
-        is_easy = not candidate.is_passage and answered <= settled[0].right
+        answerers = set(list_voters(candidate, journal, panel)).intersection(panel.answerers)
+        is_easy = not candidate.is_passage and answerers <= settled[0].right
         (easy if is_easy else mixed).append((candidate.worker, line))
     mixed = _take_turns(mixed)[:count]
     allowed = min((len(mixed) + others) // MIXED_PER_EASY, count - len(mixed))
@@ -151,14 +152,20 @@ def make_plan(candidate: Candidate, agent: str, pool: LivePool) -> Turn:
 
 
 def _make_line(
-    candidate: Candidate, agreement: Agreement, checked: str, panel: Panel, pool: LivePool
+    candidate: Candidate,
+    agreement: Agreement,
+    checked: str,
+    panel: Panel,
+    pool: LivePool,
+    successes: Counter[str],
 ) -> TaskLine | None:
     """The line of a kept question; None where no agent that can be called for it was right, or it states its answer."""
     right = [name for name in panel.answerers if name in agreement.right]
     answers = agreement.answer if isinstance(agreement.answer, list) else [agreement.answer]
     if not right or any(states_answer(candidate.question.question, as_text(answer)) for answer in answers):
         return None
-    agent = candidate.worker if candidate.worker in right else min(right, key=lambda name: _read_price(pool, name))
+    cheapest = min(right, key=lambda name: (_read_price(pool, name), -successes[name]))
+    agent = candidate.worker if candidate.worker in right else cheapest
     turn = make_plan(candidate, agent, pool)
     plan: JsonValue = json.loads(write_turn(turn.steps, as_text(turn.answer)).text)
     return TaskLine.model_validate(

@@ -14,7 +14,16 @@ from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.oracle import OraclePolicy
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
-from tests.trainer.support.experts import AUTHOR, Script, answer_as_expert, build_experts, serve_script, write_question
+from tests.trainer.support.experts import (
+    AUTHOR,
+    FIELDS,
+    Script,
+    answer_as_expert,
+    build_experts,
+    count_pages,
+    serve_script,
+    write_question,
+)
 from tests.trainer.support.shop import build_shop, describe_worker
 from trainer.errors import UnusableTasks
 from trainer.tasks.practice.agents.journal import hold_journal
@@ -61,6 +70,21 @@ def test_questions_that_three_agree_on_are_kept_with_a_plan_that_calls_the_exper
     counts = Counter(line.plan["steps"][0]["worker"] for line in tasks.lines)
     assert len(counts) == 4 and min(counts.values()) >= 2, "every expert has its share"
     assert "found no agreement" in tasks.agents, "nobody knows the novice's field"
+
+
+def test_of_equal_prices_the_agent_that_is_right_most_often_is_called_outside_its_field(experts, script):
+    fields = FIELDS | {"law1": "nothing"}  # the first of the pool knows what the novice should, and that alone
+
+    def answer(model: str, text: str) -> str:
+        name = text.split("?")[0].split()[-1]
+        is_right = model == "med2" or fields[model] == name
+        number = int(text.split("volume ")[1].split()[0])
+        return str(count_pages(name, number)) if is_right else f"{model} does not know"
+
+    script.answer = answer
+    tasks = make(experts, 16)
+    called = {line.plan["steps"][0]["worker"] for line in tasks.lines if "nothing" in line.query}
+    assert called == {"med2"}
 
 
 def test_each_reference_plan_reaches_its_answer(experts):
