@@ -131,7 +131,7 @@ function finalParts(detail) {
   if (detail.plan_answer !== null) parts.push(section("The plan's own answer", [block(detail.plan_answer, "plan-answer")]));
   const seen = detail.visible.length ? accessParts(detail) : [el("p.run-inspector-about", {}, "No output: the plan's own answer quotes none.")];
   parts.push(section("What it was allowed to see", seen));
-  if (detail.prompt) parts.push(section("Prompt sent", [block(detail.prompt, "prompt", detail.prompt.length > 900)]));
+  if (detail.prompt) parts.push(section("Prompt sent", [block(detail.prompt, "prompt", true)]));
   if (detail.state === "OK") parts.push(section("Output", [block(readable(detail.value), "output")]));
   return parts;
 }
@@ -358,7 +358,7 @@ function section(title, parts) {
  * @param {boolean} folded
  */
 function block(text, name, folded = false) {
-  const box = el("div.run-inspector-block", {}, copyButton(text ?? ""), el("pre", {}, text ?? ""));
+  const box = el("div.run-inspector-block", {}, copyButton(text ?? ""), el("pre", { tabindex: "0" }, text ?? "")); // scrolls, so it must take the focus
   if (!folded) return box;
   return el("details.run-inspector-folded", { "data-block": name }, el("summary", {}, `${count(text.length)} characters`), box);
 }

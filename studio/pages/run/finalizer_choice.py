@@ -14,7 +14,7 @@ WRITTEN = "finalizer"
 
 def draw_finalizer_choice() -> gr.Dropdown:
     """Draw the choice, which is not there until a pool with a finalizer is chosen."""
-    return gr.Dropdown(label="Final answer", choices=[], elem_id="run-finalizer", min_width=100, visible=False)
+    return gr.Dropdown(label="Final answer", choices=[], elem_id="run-finalizer", min_width=180, visible=False)
 
 
 def show_finalizer_choice(pool: Pool, on: bool = True) -> Any:

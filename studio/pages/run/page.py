@@ -41,11 +41,7 @@ from studio.orchestrators.example_queries import (
 )
 from studio.orchestrators.notes import checkpoint_note, memory_note, score_note, suite_note, vote_note
 from studio.pages.run.component import run_view
-from studio.pages.run.finalizer_choice import (
-    draw_finalizer_choice,
-    read_finalizer_choice,
-    show_finalizer_choice,
-)
+from studio.pages.run.finalizer_choice import read_finalizer_choice, show_finalizer_choice
 from studio.pages.run.limit_form import draw_limits, read_limits, show_limits
 from studio.pages.run.mode_choice import POOLS_OWN, list_mode_choices, read_mode_choice
 from studio.pages.run.routes import routes
@@ -105,13 +101,12 @@ def build(runtime: Runtime) -> None:
                     visible=False,
                 )
                 mode = gr.Dropdown(label="Mode", choices=[], elem_id="run-mode", min_width=100)
-                finalizer = draw_finalizer_choice()
                 suite = gr.Dropdown(label="Tasks", choices=[], elem_id="run-suite", min_width=140)
                 draw = gr.Button("Draw a query", elem_id="draw", min_width=120)
                 # Not before the page has filled in pool and query: a click would run an empty query.
                 run = gr.Button("Run", variant="primary", elem_id="run", min_width=110, interactive=False)
                 stop = gr.Button("Stop", variant="stop", elem_id="stop", min_width=110)
-            limit_form = draw_limits()
+            limit_form, finalizer = draw_limits()
             note = gr.HTML("", elem_id="composer-note", apply_default_css=False)
             problem = gr.HTML("", elem_id="composer-problem", apply_default_css=False)
         view = run_view(elem_id="run-view")
@@ -306,7 +301,7 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
         {"old": "", "new": text},
         gr.update(value=episode),
         gr.update(value=_note(runtime, policy, pool, example, plans, who)),
-        *show_limits(stored, _find_limits(runtime, episode) if row is not None else NO_RUN_LIMITS),
+        *show_limits(stored, _find_limits(runtime, episode) if row is not None else NO_RUN_LIMITS, opened=not final),
     )
 
 
