@@ -1,4 +1,5 @@
-"""The layers of a plan: how many of its steps have to wait for each other, and how many can run at a time."""
+"""The layers of a plan: how many of its steps have to wait for each other, how many can run at a time, and which
+outputs a step uses."""
 
 from __future__ import annotations
 
@@ -22,3 +23,9 @@ def layer_sizes(steps: Iterable[Step]) -> list[int]:
     """How many steps stand in each layer: the list's length is the plan's depth, its maximum the width."""
     sizes = Counter(step_layers(steps).values())
     return [sizes[layer] for layer in range(len(sizes))]
+
+
+def is_used(step: Step, k: int, role: str) -> bool:
+    """Whether a step whose worker has this role uses entry `k` of its access list: it quotes `$k`, or it is a model,
+    which gets every entry in its prompt, or a tool that quotes nothing and reads what it may see."""
+    return k in step.references or role != "tool" or not step.references

@@ -12,7 +12,8 @@ from typing import Self
 
 MAX_SAMPLES = 64
 _OPTION = re.compile(
-    r"\+(?:samples=([1-9][0-9]?)|(recursive)|without=([a-z_]+(?:,[a-z_]+)*)|who=([a-z]+)|(whole_query)|(un)?constrained)$"
+    r"\+(?:samples=([1-9][0-9]?)|(recursive)|without=([a-z_]+(?:,[a-z_]+)*)|who=([a-z]+)|(whole_query)"
+    r"|finalizer=(on|off)|(un)?constrained)$"
 )
 
 
@@ -22,8 +23,9 @@ class TurnOptions:
     that draws answers itself draws so many. `constrained`: held to the grammar of the pool; None is the policy's own
     way. `recursive`: its first answer is shown to it once more. `without`: repairs of its turns that are off
     (repairs/table.py). `who`: the score by which workers are chosen (choice/scores.py), "" for the policy's own way.
-    `whole_query`: agents read the query, not the subtask that a plan wrote for them. Those that wrap an orchestrator
-    stand in policies/options."""
+    `whole_query`: agents read the query, not the subtask that a plan wrote for them. `finalizer`: whether the pool's
+    finalizer writes the final answer; None: by default of where it runs (policies/finalizer.py). Those that wrap an
+    orchestrator stand in policies/options."""
 
     samples: int = 1
     constrained: bool | None = None
@@ -31,6 +33,7 @@ class TurnOptions:
     without: tuple[str, ...] = ()
     who: str = ""
     whole_query: bool = False
+    finalizer: bool | None = None
 
     def __str__(self) -> str:
         samples = f"+samples={self.samples}" if self.samples > 1 else ""
@@ -39,7 +42,8 @@ class TurnOptions:
         recursive = "+recursive" if self.recursive else ""
         who = f"+who={self.who}" if self.who else ""
         whole_query = "+whole_query" if self.whole_query else ""
-        return samples + constrained + without + who + whole_query + recursive
+        finalizer = {None: "", True: "+finalizer=on", False: "+finalizer=off"}[self.finalizer]
+        return samples + constrained + without + who + whole_query + recursive + finalizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +83,10 @@ def split_options(text: str) -> tuple[str, TurnOptions]:
             options = replace(options, who=match[4])
         elif match[5]:
             options = replace(options, whole_query=True)
+        elif match[6]:
+            options = replace(options, finalizer=match[6] == "on")
         else:
-            options = replace(options, constrained=not match[6])
+            options = replace(options, constrained=not match[7])
     return name, options
 
 
@@ -91,4 +97,5 @@ def add_options(text: str, options: TurnOptions) -> str:
     constrained = old.constrained if options.constrained is None else options.constrained
     recursive, without = options.recursive or old.recursive, options.without or old.without
     who, whole_query = options.who or old.who, options.whole_query or old.whole_query
-    return f"{name}{TurnOptions(samples, constrained, recursive, without, who, whole_query)}"
+    finalizer = old.finalizer if options.finalizer is None else options.finalizer
+    return f"{name}{TurnOptions(samples, constrained, recursive, without, who, whole_query, finalizer)}"

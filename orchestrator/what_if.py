@@ -23,6 +23,7 @@ from orchestrator.engine.edits import AddStep, AnyEdit, ChangeStep, RemoveStep, 
 from orchestrator.engine.episode import Episode, Round
 from orchestrator.engine.episode_loop import EpisodeSpec, Resolve, Sink, run_episode
 from orchestrator.engine.events import TaskRef
+from orchestrator.engine.final_answer import Finalizer
 from orchestrator.engine.release import Orchestrator
 from orchestrator.errors import InvalidEdits
 from orchestrator.plan import (
@@ -120,6 +121,7 @@ async def run_variation(
     budget: Budget | None = None,
     resolve: Resolve | None = None,
     user: str = "",
+    finalizer: Finalizer | None = None,
 ) -> Episode:
     """Run a variation to its end as an episode of its own, within what limited the recorded one. Never raises for what
     workers do."""
@@ -138,7 +140,9 @@ async def run_variation(
     )
     resolve = _resolve_as_origin(resolve, variation.origin) if resolve is not None else None
     orchestrator = EditedTurns(variation.turns)
-    return await run_episode(spec, orchestrator, pool, limits=limits, sink=sink, budget=budget, resolve=resolve)
+    return await run_episode(
+        spec, orchestrator, pool, limits=limits, sink=sink, budget=budget, resolve=resolve, finalizer=finalizer
+    )
 
 
 class EditedTurns(Orchestrator):

@@ -23,7 +23,8 @@ MAX_FALLBACKS = 3  # workers in a row, the one that is called among them
 # Fields that came later: where they stand at their default, the hash leaves them out, so that the
 # versions, episodes and checkpoints of older pools keep theirs.
 _LATER = ("output", "fallback", "rate_limit", "cache", "free", "effects", "context_tokens", "summarizer", "judge_only")
-_LATER_LIMITS = ("max_shown", "memory", "fallback")
+_LATER_LIMITS = ("max_shown", "memory", "fallback", "finalizer")
+NO_FINALIZER = "off"  # of Limits.finalizer
 
 
 class Limits(FrozenModel):
@@ -55,6 +56,12 @@ class Limits(FrozenModel):
         pattern=NAME_PATTERN,
         description="Who answers a served request that the orchestrator cannot take: an agent of the pool; auto, which "
         "is its first chat model, else its first local one; sentence, which says what the pool can do; or off.",
+    )
+    finalizer: str = Field(
+        default=NO_FINALIZER,
+        pattern=NAME_PATTERN,
+        description="Who writes the final answer for a person, from the question and the outputs that the plan's "
+        "answer rests on: an agent of the pool, or off. The plan's own answer is kept beside it.",
     )
 
 
@@ -156,6 +163,9 @@ def _check_workers(pool: Pool, new: Sequence[WorkerSpec]) -> None:
         seen.add(spec.name)
         own = _list_own_problems(spec) if id(spec) in unchecked else ()
         problems += [(f"workers.{index}.{where}", what) for where, what in (*own, *_list_misfits(members, spec))]
+    problem = _finalizer_problem(members, pool.limits.finalizer)
+    if problem is not None:
+        problems.append(("limits.finalizer", problem))
     if problems:
         raise InvalidPool(problems)
 
@@ -274,6 +284,28 @@ def _summarizer_problem(members: _Members, spec: WorkerSpec) -> str | None:
     if summarizer is None or role_of(summarizer.kind) != "agent":
         return f"{spec.summarizer!r} is no enabled language model of this pool; choose one, or none"
     return None
+
+
+def _finalizer_problem(members: _Members, name: str) -> str | None:
+    """Explain why a worker cannot write the final answers of a pool; None when it can, or none is named."""
+    if name == NO_FINALIZER:
+        return None
+    spec = members.enabled.get(name)
+    if spec is None:
+        return f"the finalizer {name!r} {members.describe_absence(name)}; choose another agent, or {NO_FINALIZER}"
+    if role_of(spec.kind) != "agent":
+        return f"{name!r} is no language model, and only one can be the finalizer; choose an agent, or {NO_FINALIZER}"
+    if spec.config.get("tools"):
+        return f"{name!r} has tools of its own, and a finalizer only writes; choose another agent, or {NO_FINALIZER}"
+    return None
+
+
+def mend_finalizer(pool: Pool, renaming: Mapping[str, str] = {}) -> Pool:
+    """The pool with its finalizer under its new name, and without one that is not among its agents any more."""
+    name = renaming.get(pool.limits.finalizer, pool.limits.finalizer)
+    if _finalizer_problem(_Members.of_pool(pool), name) is not None:
+        name = NO_FINALIZER
+    return pool.model_copy(update={"limits": pool.limits.model_copy(update={"finalizer": name})})
 
 
 def export_pool(pool: Pool) -> str:

@@ -21,7 +21,7 @@ from pool_registry.extensions.installed_packages import is_from_folder, pin_impo
 from pool_registry.kinds import Kind, kind_of, load_config
 from pool_registry.luggage import place_of
 from pool_registry.network.address_policy import OPEN_WEB, AddressRefused, check, literal_address
-from pool_registry.pool import Pool
+from pool_registry.pool import Pool, mend_finalizer
 from pool_registry.secrets import REFERENCE
 from pool_registry.worker import WorkerSpec
 
@@ -108,7 +108,7 @@ def travellers(
     names = {spec.name for spec in going}
     whole = [spec if spec.fallback in names else spec.model_copy(update={"fallback": ""}) for spec in going]
     return Travellers(
-        pool.model_copy(update={"workers": tuple(whole)}),
+        mend_finalizer(pool.model_copy(update={"workers": tuple(whole)})),
         tuple(stays),
         tuple(secrets.values()),
         tuple(luggage),

@@ -14,7 +14,7 @@ from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import kind_of, load_config
 from pool_registry.network.address_policy import is_own_host
-from pool_registry.pool import Pool
+from pool_registry.pool import Pool, mend_finalizer
 from pool_registry.secrets import list_references
 from pool_registry.worker import WorkerSpec
 
@@ -67,7 +67,9 @@ def disarm_pool(pool: Pool) -> tuple[Pool, dict[str, list[str]], tuple[str, ...]
             fallback = ""
         workers.append(spec.model_copy(update={"enabled": enabled, "fallback": fallback}))
     disarmed = {spec.name: wants[spec.name] for spec in pool.switched_on if spec.name in wants}
-    return pool.model_copy(update={"workers": tuple(workers)}), disarmed, tuple(notes)
+    if pool.limits.finalizer in wants:
+        notes.append(f"{pool.limits.finalizer}, which is off, no longer writes the final answers")
+    return mend_finalizer(pool.model_copy(update={"workers": tuple(workers)})), disarmed, tuple(notes)
 
 
 def find_origin(text: str) -> str:

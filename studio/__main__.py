@@ -12,6 +12,7 @@ import typer
 from orchestrator.orchestrator_name import MAX_SAMPLES, TurnOptions, add_options
 from studio.cli import approvals, binding, credit, export, housekeeping, memory, pool, publish, restore, serve, what_if
 from studio.cli.options import (
+    FinalizerOption,
     HomeOption,
     JsonOption,
     MaxCostOption,
@@ -97,6 +98,7 @@ def run(
     without_worker: WithoutWorkerOption = None,
     max_cost: MaxCostOption = None,
     seen_by: SeenByOption = None,
+    finalizer: FinalizerOption = True,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
@@ -104,14 +106,15 @@ def run(
     person (see podium approvals)."""
     from pool_registry.calls.run_limits import build_run_limits, parse_seen_by
     from studio.episode_documents.audit import describe_audit
-    from studio.episode_documents.trace import describe_bindings, describe_limits
+    from studio.episode_documents.trace import describe_bindings, describe_final, describe_limits
     from studio.headless import run_once
     from studio.orchestrators.default import choose_default
     from studio.orchestrators.offers import list_offers
 
     with open_prepared_store(home) as store:
         stored = store.pools.latest(pool).pool
-        options = TurnOptions(samples, constrained, without=tuple(without or ()))
+        switch = None if finalizer else False
+        options = TurnOptions(samples, constrained, without=tuple(without or ()), finalizer=switch)
         name = add_options(orchestrator or choose_default(stored), options)
         limits = build_run_limits(without_worker or (), max_cost, parse_seen_by(seen_by or ()))
         document = asyncio.run(run_once(store, pool, name, query, mode, limits))
@@ -121,7 +124,8 @@ def run(
         episode = store.traces.episode(document["id"])
     typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else document["answer"])
     if not as_json:
-        for line in (*describe_bindings(document), *describe_audit(document["audit"]), *describe_limits(document)):
+        about = (*describe_bindings(document), *describe_audit(document["audit"]), *describe_limits(document))
+        for line in (*about, *describe_final(document)):
             typer.echo(line, err=True)
     print_result(document, episode, list_offers(episode, stored))
     if document["outcome"] != "answered":

@@ -24,6 +24,7 @@ from orchestrator.engine.release import Approver, Decision, PlanRelease, leave_w
 from orchestrator.errors import InvalidEdits
 from orchestrator.failure_memory.lessons import find_memory
 from orchestrator.failure_memory.write_lesson import keep_lesson
+from orchestrator.policies.finalizer import find_finalizer
 from orchestrator.policies.model import with_memory
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.traces.store import Store
@@ -115,7 +116,7 @@ def prepare_run(
     release = make_release(store, pool, mode or pool.pool.mode, task, approve)
     start = partial(
         run_episode, spec, policy, pool, limits=limits, sink=sink or store.traces, budget=budget, release=release,
-        resolve=make_inner_orchestrator,
+        resolve=make_inner_orchestrator, finalizer=find_finalizer(orchestrator, pool),
     )  # fmt: skip
     return RecordedRun(spec.id, budget, store, pool, task, start)
 
@@ -138,7 +139,7 @@ def prepare_resumed(
     budget = Budget(Limits.model_validate(dict(started.limits)), pool.run_limits.max_cost)
     start = partial(
         resume_episode, episode, decision, policy, pool, release, sink=sink or store.traces, budget=budget,
-        resolve=make_inner_orchestrator,
+        resolve=make_inner_orchestrator, finalizer=find_finalizer(started.orchestrator, pool),
     )  # fmt: skip
     return RecordedRun(episode.id, budget, store, pool, task if started.task else None, start)
 
@@ -170,13 +171,15 @@ def find_known_task(pool: str, query: str) -> Task | None:
 
 
 def prepare_variation(store: Store, pool: LivePool, variation: Variation, *, user: str = "") -> RecordedRun:
-    """Prepare a run of a recorded episode with one round edited (orchestrator/what_if.py)."""
+    """Prepare a run of a recorded episode with one round edited (orchestrator/what_if.py). Its final answer is written
+    as that one's was."""
     pool = variation.limit(pool)
     task = find_known_task(pool.pool.name, variation.origin.query)
     episode_id, budget = new_episode_id(), Budget(pool.pool.limits, pool.run_limits.max_cost)
     start = partial(
         run_variation, variation, pool, episode_id=episode_id, task=task.ref if task else None, sink=store.traces,
         budget=budget, user=user, resolve=make_inner_orchestrator,
+        finalizer=find_finalizer("", pool) if variation.origin.final is not None else None,
     )  # fmt: skip
     return RecordedRun(episode_id, budget, store, pool, task, start)
 

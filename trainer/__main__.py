@@ -140,6 +140,10 @@ def evaluate(
         typer.Option(help="Call another pool's workers by their descriptions where a checkpoint learnt one pool."),
     ] = True,
     without: WithoutOption = None,
+    finalizer: Annotated[
+        bool,
+        typer.Option("--finalizer", help="Grade the final answers that the pool's finalizer writes. Not of a RECIPE."),
+    ] = False,
     where: Annotated[
         str, typer.Option("--on", help="Of a RECIPE: where it runs, here or ray://HOST:PORT, a Ray cluster.")
     ] = "",
@@ -153,6 +157,9 @@ def evaluate(
     from trainer.cli.terminal_tables import evaluation_text, print_rich
 
     if recipe is not None:
+        if finalizer:
+            sentence = "a RECIPE names it itself: write +finalizer=on behind an orchestrator of its evaluate section"
+            raise InvalidRecipe([("finalizer", sentence)])
         evaluation = load_recipe(recipe).with_only("evaluate").without_repairs(without or ())
         start_job(evaluation.with_place(where) if where else evaluation, detach=False, home=home)
         return
@@ -164,9 +171,10 @@ def evaluate(
     chosen = load_source_tasks(source, family, level, split, tasks, seed)
     if not chosen:
         chosen = load_family_tasks(family or "", level, split, tasks)
-    named = add_options(orchestrator, TurnOptions(without=tuple(without or ())))
-    options = EvaluationOptions(named, pool, condition, concurrency, samples, seed, binding)
-    result = asyncio.run(run_evaluation(options, chosen, home))
+    options = TurnOptions(without=tuple(without or ()), finalizer=finalizer or None)
+    named = add_options(orchestrator, options)
+    measured = EvaluationOptions(named, pool, condition, concurrency, samples, seed, binding)
+    result = asyncio.run(run_evaluation(measured, chosen, home))
     if as_json:
         typer.echo(result.model_dump_json(indent=1))
     else:

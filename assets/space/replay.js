@@ -160,6 +160,7 @@ class Replay extends RunView {
    * @param {string} path
    */
   async read(path) {
+    if (path.endsWith("/final")) return this.document.final;
     const [, part, key] = path.match(/\/(steps|turns)\/(\d+)$/);
     const detail = this.document[/** @type {"steps" | "turns"} */ (part)][key];
     if (!detail) throw new Error("this step has not been planned yet");
@@ -345,10 +346,13 @@ function momentOf(view, at) {
   const shown = new Set(nodes.map((node) => node.id));
   const answering = view.turns.at(-1);
   const answer = answering && past(answering.ended_at, at) ? view.graph.answer : null;
+  const { final: written } = view.episode;
+  /** @type {import("../web/types").FinalAnswerView | null} */
+  const final = written && past(written.started_at, at) ? { ...written, state: "RUNNING", plan_answer: null } : null;
   return {
     ...view,
     clock_s: at,
-    episode: { ...view.episode, state: "running", answer: null, outcome: null, reason: null, verdict: null },
+    episode: { ...view.episode, state: "running", answer: null, final, outcome: null, reason: null, verdict: null },
     turns,
     graph: {
       ...view.graph,

@@ -389,7 +389,10 @@ export interface EpisodeHead {
   state: "running" | "waiting" | "ended" | "interrupted";
   outcome: "answered" | "gave_up" | "max_rounds" | "max_tokens" | "max_cost" | "deadline" | "stopped" | "orchestrator_failed" | "rejected" | null;
   reason: string | null;
+  /** For a person: the finalizer's, where it wrote one, else the plan's own. */
   answer: string | null;
+  /** None where no finalizer was on. */
+  final: FinalAnswerView | null;
   /** Whether the answer says that no worker of the pool fits. */
   refused: boolean;
   started_at: string;
@@ -529,6 +532,41 @@ export interface FilterChoices {
   conditions: string[];
   families: string[];
   levels: number[];
+}
+
+/** The call that wrote the final answer: what it was allowed to see, what was sent, what came back. */
+export interface FinalAnswerDetail {
+  /** The finalizer, or the worker that took over. */
+  worker: string;
+  state: "RUNNING" | "OK" | "EXEC_ERR";
+  /** None where it was not called. */
+  started_at: number | null;
+  sentence: string;
+  plan_answer: string | null;
+  /** The steps whose outputs it was shown. */
+  sources: number[];
+  visible: SeenStep[];
+  prompt: string | null;
+  value: any;
+  code: string | null;
+  error: string | null;
+  latency_s: number | null;
+  tokens_in: number;
+  tokens_out: number;
+  cost: number;
+}
+
+/** The answer for a person that the pool's finalizer writes, and the plan's own. */
+export interface FinalAnswerView {
+  /** The finalizer, or the worker that took over. */
+  worker: string;
+  state: "RUNNING" | "OK" | "EXEC_ERR";
+  /** None where it was not called. */
+  started_at: number | null;
+  sentence: string;
+  plan_answer: string | null;
+  /** The steps whose outputs it was shown. */
+  sources: number[];
 }
 
 /** Every template, and the models on which a role agent can run. */
@@ -830,6 +868,8 @@ export interface Limits {
   memory: string;
   /** Who answers a served request that the orchestrator cannot take: an agent of the pool; auto, which is its first chat model, else its first local one; sentence, which says what the pool can do; or off. */
   fallback: string;
+  /** Who writes the final answer for a person, from the question and the outputs that the plan's answer rests on: an agent of the pool, or off. The plan's own answer is kept beside it. */
+  finalizer: string;
 }
 
 /** Why a line, a row or an item is no task; `place` names it, as in "Line 3". */
@@ -1201,6 +1241,7 @@ export interface Replay {
   view: EpisodeView;
   steps: Record<string, StepDetail>;
   turns: Record<string, TurnDetail>;
+  final: FinalAnswerDetail | null;
 }
 
 /** The step of another run that an output was taken from. */
@@ -1878,6 +1919,8 @@ export interface VariationsDocument {
 export interface Verdict {
   correct: boolean;
   expected: string;
+  /** The plan's own answer was graded; a finalizer has written another one. */
+  of_plan: boolean;
 }
 
 /** How a written task is graded: answers by example, and the grade of the one that a person gave, if any. */

@@ -13,6 +13,8 @@ from orchestrator.engine.events import (
     EpisodeEnded,
     EpisodeStarted,
     Event,
+    FinalizerEnded,
+    FinalizerStarted,
     Graded,
     NotJudged,
     PlanDecided,
@@ -80,6 +82,27 @@ class Round:
 
 
 @dataclass(slots=True)
+class FinalAnswer:
+    """The call of the pool's finalizer, which writes the answer for a person from the outputs of the steps `sources`.
+    `started_at` is None where it was not called."""
+
+    worker: str
+    sources: tuple[int, ...]
+    started_at: float | None = None
+    ended_at: float | None = None
+    observation: Observation | None = None
+
+    @property
+    def writer(self) -> str:
+        """Who wrote it: the finalizer, or the worker that took over."""
+        return (self.observation.answered_by if self.observation else None) or self.worker
+
+    @property
+    def is_written(self) -> bool:
+        return self.observation is not None and self.observation.ok
+
+
+@dataclass(slots=True)
 class Episode:
     """Query, rounds, answer and every measurement of an episode so far."""
 
@@ -87,6 +110,7 @@ class Episode:
     started: EpisodeStarted | None = None
     rounds: list[Round] = field(default_factory=list)
     steps: dict[int, StepRun] = field(default_factory=dict)
+    final: FinalAnswer | None = None
     ended: EpisodeEnded | None = None
     graded: Graded | None = None
     not_judged: NotJudged | None = None
@@ -97,13 +121,26 @@ class Episode:
         return self.started.query if self.started else ""
 
     @property
+    def source(self) -> str:
+        """What it ran for, as in EpisodeStarted."""
+        return self.started.source if self.started else ""
+
+    @property
     def run_limits(self) -> RunLimits:
         """What its caller limited it to."""
         return (self.started.run_limits if self.started else None) or NO_RUN_LIMITS
 
     @property
     def answer(self) -> JsonValue:
+        """The plan's own answer, which is what is graded and learnt from."""
         return self.ended.answer if self.ended else None
+
+    @property
+    def final_answer(self) -> JsonValue:
+        """The answer for a person: the finalizer's, where it wrote one, else the plan's own."""
+        final = self.final
+        written = self.ended is not None and final is not None and final.is_written
+        return final.observation.value if written and final and final.observation else self.answer
 
     @property
     def held(self) -> PlanHeld | None:
@@ -123,7 +160,7 @@ class Episode:
 
     @property
     def usage(self) -> Usage:
-        """Tokens and cost of every turn and step so far."""
+        """Tokens and cost of every turn, every step and the final answer so far."""
         total = NO_USAGE
         for done in self.rounds:
             if done.turn is not None:
@@ -131,6 +168,8 @@ class Episode:
         for run in self.steps.values():
             if run.observation is not None:
                 total += run.observation.usage
+        if self.final is not None and self.final.observation is not None:
+            total += self.final.observation.usage
         return total
 
     @property
@@ -199,6 +238,11 @@ class Episode:
             case StepEnded():
                 run = self.steps[event.step]
                 run.ended_at, run.observation = event.at, event.observation
+            case FinalizerStarted():
+                self.final = FinalAnswer(event.worker, event.sources, event.at)
+            case FinalizerEnded():
+                self.final = self.final or FinalAnswer(event.worker, event.sources)
+                self.final.ended_at, self.final.observation = event.at, event.observation
             case EpisodeEnded():
                 self.ended = event
             case Graded():

@@ -32,6 +32,7 @@ from orchestrator.engine.events import (
     TurnTaken,
 )
 from orchestrator.engine.executor import Recorder, RoundRun
+from orchestrator.engine.final_answer import FinalCall, Finalizer
 from orchestrator.engine.release import Decision, Orchestrator, PlanRelease, complete_orchestrator
 from orchestrator.errors import InvalidQuery, OrchestratorError
 from orchestrator.orchestrator_name import OrchestratorName
@@ -117,20 +118,21 @@ async def run_episode(
     budget: Budget | None = None,
     resolve: Resolve | None = None,
     release: PlanRelease | None = None,
+    finalizer: Finalizer | None = None,
 ) -> Episode:
     """Run one episode to its end and return it. Errors of orchestrator and workers are recorded, never raised.
 
     With `release` a plan may have to wait for a person: the episode that is returned has not ended then, and
     `resume_episode` goes on with it. Without, plans run at once; but on a pool whose mode is not autonomous no call is
-    made that may have effects. A caller's limits come with the pool (`LivePool.limit`), for which the orchestrator is
-    made, too.
+    made that may have effects. `finalizer` writes the final answer for a person (final_answer.py). A caller's limits
+    come with the pool (`LivePool.limit`), for which the orchestrator is made, too.
 
     Raises InvalidQuery when the query is empty or longer than MAX_QUERY_CHARS.
     """
     check_query(spec.query)
     limits = limits or pool.pool.limits
     budget = budget or Budget(limits, pool.run_limits.max_cost)
-    loop = _Loop(spec, orchestrator, pool, limits, sink or NoSink(), budget, resolve, release)
+    loop = _Loop(spec, orchestrator, pool, limits, sink or NoSink(), budget, resolve, release, finalizer)
     return await loop.run()
 
 
@@ -144,6 +146,7 @@ async def resume_episode(
     sink: Sink | None = None,
     budget: Budget | None = None,
     resolve: Resolve | None = None,
+    finalizer: Finalizer | None = None,
 ) -> Episode:
     """Go on with an episode whose plan waited, once that was decided. The time that it waited does not count.
 
@@ -158,7 +161,7 @@ async def resume_episode(
     spec = EpisodeSpec(
         started.query, started.task, started.depth, started.parent, episode.id, started.what_if, user=started.user
     )
-    loop = _Loop(spec, orchestrator, pool, limits, sink or NoSink(), budget, resolve, release, episode)
+    loop = _Loop(spec, orchestrator, pool, limits, sink or NoSink(), budget, resolve, release, finalizer, episode)
     return await loop.resume(decision)
 
 
@@ -182,6 +185,7 @@ class _Loop:
     budget: Budget
     resolve: Resolve | None
     release: PlanRelease | None = None
+    finalizer: Finalizer | None = None
     recorded: Episode | None = None  # one that waited
 
     def __post_init__(self) -> None:
@@ -207,12 +211,19 @@ class _Loop:
     async def _run_to_end(self, rounds: Coroutine[Any, Any, _End | None]) -> Episode:
         try:
             end = await rounds
+            if end is not None and end.outcome == "answered" and self.finalizer is not None:
+                await self._write_final(self.finalizer, end.answer)
         except asyncio.CancelledError:
             self._record(EpisodeEnded("stopped", self._now(), reason=explain_outcome("stopped", self.limits)))
             raise
         if end is not None:
             self._record(EpisodeEnded(end.outcome, self._now(), end.answer, end.reason))
         return self.episode
+
+    async def _write_final(self, finalizer: Finalizer, answer: JsonValue) -> None:
+        allowed = self.spec.approved or self.mode.name == "autonomous"
+        call = FinalCall(finalizer, self.episode, self.pool, self.budget, self._record, self._now, allowed)
+        await call.make(answer)
 
     async def _run_rounds(self) -> _End | None:
         """How the episode ends; None when a plan waits for a person."""

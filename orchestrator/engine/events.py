@@ -20,6 +20,7 @@ from pool_registry.actions import JsonValue, Observation, clean_text
 from pool_registry.calls.run_limits import RunLimits
 from pool_registry.deployment_mode import DeploymentMode
 
+EVALUATION = "evaluation"  # EpisodeStarted.source
 Outcome = Literal[
     "answered", "gave_up", "max_rounds", "max_tokens", "max_cost", "deadline", "stopped", "orchestrator_failed",
     "rejected",
@@ -143,7 +144,30 @@ class StepEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class FinalizerStarted:
+    """The pool's finalizer began to write the final answer from the outputs of the steps `sources`."""
+
+    worker: str
+    sources: tuple[int, ...]
+    at: float
+    type: Literal["finalizer_started"] = "finalizer_started"
+
+
+@dataclass(frozen=True, slots=True)
+class FinalizerEnded:
+    """The final answer for a person is the value of `observation`. Where that failed, the plan's own answer stays."""
+
+    worker: str
+    sources: tuple[int, ...]
+    observation: Observation
+    at: float
+    type: Literal["finalizer_ended"] = "finalizer_ended"
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodeEnded:
+    """`answer` is the plan's own, also where a finalizer has written another one for a person."""
+
     outcome: Outcome
     at: float
     answer: JsonValue = None
@@ -179,6 +203,8 @@ Event = (
     | PlanDecided
     | StepStarted
     | StepEnded
+    | FinalizerStarted
+    | FinalizerEnded
     | EpisodeEnded
     | Graded
     | NotJudged

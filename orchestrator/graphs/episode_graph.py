@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import networkx as nx
 
-from orchestrator.engine.episode import Episode, StepRun
-from orchestrator.layers import step_layers
+from orchestrator.engine.episode import Episode
+from orchestrator.layers import is_used, step_layers
 from orchestrator.plan import references
 from orchestrator.traces.episode_totals import critical_path
 from pool_registry.kinds import role_of
@@ -36,16 +36,10 @@ def episode_graph(episode: Episode, pool: Pool | None = None) -> nx.DiGraph:
         for k in run.step.access:
             if k in episode.steps and k < run.step.id:
                 role = graph.nodes[run.step.id]["role"]
-                graph.add_edge(k, run.step.id, used=is_used(run, k, role))
+                graph.add_edge(k, run.step.id, used=is_used(run.step, k, role))
     _add_answer(graph, episode)
     _assign_layers(graph, episode)
     return graph
-
-
-def is_used(run: StepRun, k: int, role: str) -> bool:
-    """Whether a step used entry `k` of its access list: it quotes `$k`, or it is a model, which gets every entry in
-    its prompt, or a tool that quotes nothing and reads what it may see."""
-    return k in run.step.references or role != "tool" or not run.step.references
 
 
 def _add_answer(graph: nx.DiGraph, episode: Episode) -> None:

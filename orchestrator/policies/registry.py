@@ -44,6 +44,7 @@ from pool_registry.calls.live_pool import LivePool
 from pool_registry.extensions.extension_table import ExtensionTable
 from pool_registry.language_models.completion import Draw
 from pool_registry.load_once import LoadOnce
+from pool_registry.pool import NO_FINALIZER
 
 if TYPE_CHECKING:
     from orchestrator.traces.agent_track_record import TrackRecord
@@ -325,7 +326,11 @@ def set_options(
     orchestrator: Orchestrator, pool: LivePool, options: TurnOptions, record: Callable[[], TrackRecord] | None = None
 ) -> Orchestrator:
     """The orchestrator with its turns written as the options say. Raises UnknownOrchestrator where it is no language
-    model that plans, or chooses no workers by a score. `record`: as in `orchestrator_factory`."""
+    model that plans, or chooses no workers by a score, or where its pool has no finalizer to switch on. `record`: as in
+    `orchestrator_factory`."""
+    if options.finalizer is not None:
+        chosen = set_options(orchestrator, pool, replace(options, finalizer=None), record)
+        return _switch_finalizer(chosen, pool, options.finalizer)
     if options.who:
         _choose_by(orchestrator, options.who, record or (lambda: _read_track_record(pool)))
         options = replace(options, who="")
@@ -344,7 +349,7 @@ def set_options(
         orchestrator.name += str(TurnOptions(constrained=options.constrained))
     if options.without:
         _switch_off(orchestrator, options.without)
-    chosen: Orchestrator = orchestrator
+    chosen = orchestrator
     if options.samples > 1:
         chosen = VotingPolicy(orchestrator, pool, options.samples)
     if options.whole_query:
@@ -364,6 +369,16 @@ def _choose_by(orchestrator: Orchestrator, who: str, record: Callable[[], TrackR
         )
     orchestrator.choose_by(who, record)
     orchestrator.name += str(TurnOptions(who=who))
+
+
+def _switch_finalizer(orchestrator: Orchestrator, pool: LivePool, on: bool) -> Orchestrator:
+    """Note in its name whether the pool's finalizer writes. Raises UnknownOrchestrator where there is none to write."""
+    if on and pool.pool.limits.finalizer == NO_FINALIZER:
+        raise UnknownOrchestrator(
+            f"the pool {pool.pool.name!r} names no finalizer; choose one in its limits, or leave out +finalizer=on"
+        )
+    orchestrator.name += str(TurnOptions(finalizer=on))
+    return orchestrator
 
 
 def _switch_off(orchestrator: ModelPolicy | ReaderPolicy, without: tuple[str, ...]) -> None:

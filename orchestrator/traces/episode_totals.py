@@ -45,8 +45,10 @@ def compute_totals(episode: Episode) -> EpisodeTotals:
     turns_s = sum(
         (episode.last_at if r.turn_ended_at is None else r.turn_ended_at) - r.started_at for r in episode.rounds
     )
-    serial_s = turns_s + sum(latency(run) for run in episode.steps.values())
-    path_s = turns_s + sum(latency(episode.steps[k]) for k in critical_path(episode))
+    final = episode.final.observation if episode.final is not None else None
+    ends_s = turns_s + (final.latency_s if final is not None else 0.0)  # nothing runs beside these
+    serial_s = ends_s + sum(latency(run) for run in episode.steps.values())
+    path_s = ends_s + sum(latency(episode.steps[k]) for k in critical_path(episode))
     wall_s = episode.ended.at if episode.ended else episode.last_at
     layered = [layers for done in episode.rounds if (layers := layer_sizes([run.step for run in done.steps]))]
     return EpisodeTotals(

@@ -55,6 +55,15 @@ class _Check:
             inner = self.inner.get(run.observation.episode or "") if run.observation is not None else None
             if inner is not None:
                 yield from self._enter(run, sources).check_episode(inner)
+        final = episode.final
+        if final is not None and final.started_at is not None:
+            shown = [source for seen in final.sources for source in _list_sources(seen, episode.steps[seen])]
+            for name in dict.fromkeys((final.worker, final.writer)):
+                hidden = self.limits.explain_hidden(name, shown)
+                if hidden is not None:
+                    yield f"the final answer of {episode.id}: {hidden}"
+                if name in self.limits.without_workers:
+                    yield f"the final answer of {episode.id}: {name} was called, which this run may not call"
 
     def _check_call(self, run: StepRun, sources: Sequence[Source]) -> Iterator[str]:
         for name in _list_workers(run):

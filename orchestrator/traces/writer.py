@@ -292,7 +292,7 @@ def _summary(episode: Episode) -> dict[str, object]:
     counts = count_steps(episode)
     return {
         "state": episode.ended.outcome if episode.ended else ("waiting" if episode.held else "running"),
-        "answer": None if episode.answer is None else as_text(episode.answer),
+        "answer": None if episode.final_answer is None else as_text(episode.final_answer),
         "wall_s": episode.last_at,
         "steps": counts.steps,
         "failed_steps": counts.failed,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from orchestrator.traces.store import Store
 
 __all__ = [
+    "FinalizerOption",
     "HomeOption",
     "JsonOption",
     "MaxCostOption",
@@ -22,6 +23,10 @@ __all__ = [
     "open_prepared_store",
 ]
 
+FinalizerOption = Annotated[
+    bool,
+    typer.Option(help="Let the pool's finalizer, where it names one, write the final answer from the plan's."),
+]
 WithoutWorkerOption = Annotated[
     list[str] | None,
     typer.Option(help="A worker that this run may not call. May be repeated."),

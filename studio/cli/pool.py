@@ -12,7 +12,7 @@ import typer
 
 from pool_registry.errors import InvalidPool, PoolNotFound
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
-from studio.cli.worker_settings import HELP, apply_settings
+from studio.cli.worker_settings import HELP, apply_limit_settings, apply_settings
 
 if TYPE_CHECKING:
     from orchestrator.traces.store import Store
@@ -216,13 +216,16 @@ def add_worker(
 @commands.command("set")
 def set_fields(
     pool: Name,
-    worker: WorkerName,
+    worker: Annotated[
+        str, typer.Argument(help="Name of the worker. Without: limits of the pool itself, such as finalizer=NAME.")
+    ] = "",
     settings: Settings = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask about what it newly wants; it is printed.")] = False,
     keys_to_keyring: KeysToKeyring = False,
     home: HomeOption = None,
 ) -> None:
-    """Change fields of a worker. What it newly wants of this machine or of you is shown and has to be confirmed."""
+    """Change fields of a worker, or limits of the pool. What a worker newly wants of this machine or of you is shown
+    and has to be confirmed."""
     from pool_registry.wants import list_new_wants
     from studio.pages.pool.forms import parse_worker
 
@@ -230,6 +233,10 @@ def set_fields(
         raise InvalidPool([("", "nothing to change: give at least one --set FIELD=VALUE")])
     with open_commands(home, pool) as send, open_prepared_store(home) as store:
         stored = store.pools.latest(pool).pool
+        if not worker:
+            limits = apply_limit_settings(stored.limits, settings)
+            typer.echo(send("save_limits", limits=limits, based_on=stored.hash)["message"])
+            return
         before = stored.worker(worker)
         document = apply_settings(before.model_dump(mode="json"), settings)
         document["config"] = _refer_to_keys(pool, document, keys_to_keyring)

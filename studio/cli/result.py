@@ -41,6 +41,7 @@ def describe_result(document: Mapping[str, Any]) -> tuple[str, str]:
         return "Refused: no worker of this pool fits.", typer.colors.YELLOW
     if document["correct"] is None:
         return "Not verified: no answer is known to compare this one with.", typer.colors.YELLOW
+    graded = "" if document["final"] is None or document["final"]["state"] != "OK" else "The plan's own answer: "
     if document["correct"]:
-        return "Correct.", typer.colors.GREEN
-    return f"Wrong, expected {document['expected']}.", typer.colors.RED
+        return f"{graded}Correct.", typer.colors.GREEN
+    return f"{graded}Wrong, expected {document['expected']}.", typer.colors.RED

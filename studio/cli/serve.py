@@ -12,7 +12,7 @@ import typer
 from orchestrator.orchestrator_name import TurnOptions, add_options
 from pool_registry.errors import PoolError
 from studio.access.roles import UserRole
-from studio.cli.options import HomeOption, open_prepared_store
+from studio.cli.options import FinalizerOption, HomeOption, open_prepared_store
 from trainer.cli.options import WithoutOption
 from trainer.cli.table_help import POLICY_NAMES
 
@@ -50,6 +50,7 @@ def serve(
         typer.Option(help="When plans wait for a person, where the pool is less strict."),
     ] = None,
     without: WithoutOption = None,
+    finalizer: FinalizerOption = True,
     pools: Annotated[
         bool, typer.Option("--pools", help="Let clients with a token read and change pools at /v1/pools.")
     ] = False,
@@ -67,7 +68,8 @@ def serve(
         limits = RequestLimits(max_total_tokens=max_total_tokens, max_cost=max_cost, deadline_s=deadline)
     except ValidationError as error:
         raise PoolError("--max-cost and --deadline must be above 0") from error
-    orchestrator = add_options(orchestrator, TurnOptions(without=tuple(without or ())))
+    options = TurnOptions(without=tuple(without or ()), finalizer=None if finalizer else False)
+    orchestrator = add_options(orchestrator, options)
     model = ServedModel(pool, orchestrator, name, limits, at_once, mode)
     if mcp:
         serve_stdio(model, home)

@@ -1,4 +1,4 @@
-"""`--set FIELD=VALUE`: any field of a worker, or of its kind's configuration, from the command line."""
+"""`--set FIELD=VALUE`: any field of a worker, of its kind, or of a pool's limits, from the command line."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS
+from pool_registry.pool import Limits
 from pool_registry.worker import WorkerSpec
 
 CONFIG = "config"
@@ -24,6 +25,17 @@ def apply_settings(document: Mapping[str, Any], settings: Sequence[str]) -> dict
     for setting in settings:
         path, value = _read_setting(setting)
         _set_field(changed, _find_place(path.split("."), str(document["kind"])), value, setting)
+    return changed
+
+
+def apply_limit_settings(limits: Limits, settings: Sequence[str]) -> dict[str, Any]:
+    """A pool's limits with these settings. Raises InvalidPool, which lists them, where there is none of a name."""
+    changed = limits.model_dump(mode="json")
+    for setting in settings:
+        field, value = _read_setting(setting)
+        if field not in changed:
+            raise InvalidPool([("", f"there is no limit {field[:80]!r}: a pool has {', '.join(changed)}")])
+        changed[field] = value
     return changed
 
 

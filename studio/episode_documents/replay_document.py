@@ -11,6 +11,7 @@ from typing import Any
 
 from orchestrator.engine.episode import Episode
 from pool_registry.pool import Pool
+from studio.episode_documents.final_answer import build_final_detail
 from studio.episode_documents.schema import Replay
 from studio.episode_documents.view import build_episode_view, build_step_detail, build_turn_detail
 
@@ -38,4 +39,5 @@ def build_replay(
         view=build_episode_view(episode, headline, pool, version),
         steps={k: step for k, step in steps.items() if step},
         turns={k: turn for k, turn in turns.items() if turn},
+        final=build_final_detail(episode),
     ).to_json()

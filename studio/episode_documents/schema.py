@@ -28,6 +28,7 @@ class Verdict(PageDocument):
 
     correct: bool
     expected: str
+    of_plan: bool = Field(description="The plan's own answer was graded; a finalizer has written another one.")
 
 
 class AgreementView(PageDocument):
@@ -116,6 +117,17 @@ class AuditLine(PageDocument):
     text: str
 
 
+class FinalAnswerView(PageDocument):
+    """The answer for a person that the pool's finalizer writes, and the plan's own."""
+
+    worker: str = Field(description="The finalizer, or the worker that took over.")
+    state: Literal["RUNNING", "OK", "EXEC_ERR"]
+    started_at: float | None = Field(description="None where it was not called.")
+    sentence: str
+    plan_answer: str | None
+    sources: list[int] = Field(description="The steps whose outputs it was shown.")
+
+
 class EpisodeHead(PageDocument):
     """What stands above an episode's graph."""
 
@@ -128,7 +140,8 @@ class EpisodeHead(PageDocument):
     state: Literal["running", "waiting", "ended", "interrupted"]
     outcome: Outcome | None
     reason: str | None
-    answer: str | None
+    answer: str | None = Field(description="For a person: the finalizer's, where it wrote one, else the plan's own.")
+    final: FinalAnswerView | None = Field(description="None where no finalizer was on.")
     refused: bool = Field(description="Whether the answer says that no worker of the pool fits.")
     started_at: str
     depth: int
@@ -352,6 +365,20 @@ class StepDetail(CallFigures):
     context: ContextBudget | None
 
 
+class FinalAnswerDetail(FinalAnswerView):
+    """The call that wrote the final answer: what it was allowed to see, what was sent, what came back."""
+
+    visible: list[SeenStep]
+    prompt: str | None
+    value: JsonValue
+    code: str | None
+    error: str | None
+    latency_s: float | None
+    tokens_in: int
+    tokens_out: int
+    cost: float
+
+
 class ShownWorker(PageDocument):
     """A worker and its score for the query."""
 
@@ -415,3 +442,4 @@ class Replay(PageDocument):
     view: EpisodeView
     steps: dict[str, StepDetail]
     turns: dict[str, TurnDetail]
+    final: FinalAnswerDetail | None = None

@@ -13,6 +13,7 @@ from orchestrator.traces.episode_totals import compute_totals
 from orchestrator.traces.run_limits import list_violations, read_with_inner
 from orchestrator.traces.store import EpisodeRow, Store
 from studio.episode_documents.audit import list_audit
+from studio.episode_documents.final_answer import build_final_view
 
 
 def build_trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
@@ -24,7 +25,8 @@ def build_trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
         "podium_trace": 1,
         "id": row.id,
         "query": row.query,
-        "answer": episode.answer,
+        "answer": episode.final_answer,
+        "final": build_final(episode),
         "outcome": row.state,
         "reason": episode.ended.reason if episode.ended else None,
         "correct": graded.correct if graded else None,
@@ -51,6 +53,21 @@ def build_limits_document(store: Store, episode: Episode) -> dict[str, Any] | No
         return None
     broken = list_violations(read_with_inner(store.traces, episode))
     return {**asdict(episode.run_limits), "lines": episode.run_limits.describe(), "broken": broken}
+
+
+def build_final(episode: Episode) -> dict[str, Any] | None:
+    """Who wrote the answer in the place of the plan's own, or why nobody did; None where no finalizer was on."""
+    view = build_final_view(episode)
+    return None if view is None else view.to_json()
+
+
+def describe_final(document: Mapping[str, Any]) -> list[str]:
+    """The final answer of a trace document as lines for a terminal: who wrote it, and what the plan's own was."""
+    final = document["final"]
+    if final is None:
+        return []
+    own = [f"The plan's own answer: {final['plan_answer']}"] if final["state"] == "OK" else []
+    return [final["sentence"], *own]
 
 
 def describe_limits(document: Mapping[str, Any]) -> list[str]:

@@ -12,6 +12,7 @@ from orchestrator.agreement import describe_agreement, is_unsure
 from orchestrator.choice.describe_choice import describe_choice, describe_confidence
 from orchestrator.choice.weigh_answers import SURE
 from orchestrator.engine.episode import Episode, Round, StepRun
+from orchestrator.engine.events import EVALUATION, Graded
 from orchestrator.graphs.alignment import AlignedGraph
 from orchestrator.graphs.episode_graph import ANSWER, episode_graph
 from orchestrator.graphs.layered_layout import (
@@ -35,6 +36,7 @@ from pool_registry.pool import Pool
 from studio.episode_documents.arguments import describe_arguments
 from studio.episode_documents.audit import build_request, list_audit
 from studio.episode_documents.context import describe_use, estimate_turn_context
+from studio.episode_documents.final_answer import build_final_view
 from studio.episode_documents.schema import (
     AgreementView,
     AnswerChance,
@@ -113,14 +115,15 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None, offers: Sequen
         state=_episode_state(episode, row),
         outcome=ended.outcome if ended else None,
         reason=ended.reason if ended else None,
-        answer=None if episode.answer is None else as_text(episode.answer),
+        answer=None if episode.final_answer is None else as_text(episode.final_answer),
+        final=build_final_view(episode),
         refused=is_refusal(episode.answer),
         started_at=row.started_at,
         depth=row.depth,
         parent=started.parent if started else None,
         what_if_of=started.what_if.episode if started and started.what_if else None,
         task=started.task if started else None,
-        verdict=Verdict(correct=graded.correct, expected=graded.expected) if graded else None,
+        verdict=_build_verdict(episode, graded) if graded else None,
         not_judged=episode.not_judged.reason if episode.not_judged else None,
         agreement=AgreementView(**asdict(episode.agreement)) if episode.agreement else None,
         confidence=_show_confidence(*episode.confidence) if episode.confidence else None,
@@ -131,6 +134,12 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None, offers: Sequen
         approval=build_request(episode),
         audit=list_audit(episode),
     )
+
+
+def _build_verdict(episode: Episode, graded: Graded) -> Verdict:
+    """An evaluation grades what a finalizer wrote, any other run the plan's own answer."""
+    of_plan = episode.final is not None and episode.final.is_written and episode.source != EVALUATION
+    return Verdict(correct=graded.correct, expected=graded.expected, of_plan=of_plan)
 
 
 def _episode_state(episode: Episode, row: EpisodeRow) -> Literal["running", "waiting", "ended", "interrupted"]:

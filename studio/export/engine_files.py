@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ALLOWED = ("pool_registry", "orchestrator", "studio", "assets")
 # The engine that travels for every orchestrator. The kinds of workers that go are added: kinds.py names them as text.
 ENGINE = (
+    "orchestrator.policies.finalizer",
     "orchestrator.policies.registry",
     "orchestrator.engine.episode_loop",
     "studio.episode_documents.replay_document",

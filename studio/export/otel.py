@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from orchestrator.engine.episode import Episode, Round, StepRun
-from orchestrator.graphs.episode_graph import is_used
+from orchestrator.engine.episode import Episode, FinalAnswer, Round, StepRun
+from orchestrator.layers import is_used
 from pool_registry.actions import Usage, as_text
 from pool_registry.kinds import role_of
 from pool_registry.pool import Pool
@@ -60,6 +60,8 @@ def _spans(traced: TracedEpisode) -> Iterator[Json]:
         yield _turn_span(traced, done)
         for run in done.steps:
             yield _step_span(traced, run)
+    if episode.final is not None and episode.final.started_at is not None:
+        yield _final_span(traced, episode.final, episode.final.started_at)
 
 
 def _episode_span(traced: TracedEpisode) -> Json:
@@ -75,7 +77,7 @@ def _episode_span(traced: TracedEpisode) -> Json:
         "gen_ai.agent.name": started.orchestrator,
         "gen_ai.conversation.id": episode.id,
         "gen_ai.input.messages": _messages("user", episode.query),
-        "gen_ai.output.messages": _messages("assistant", as_text(episode.answer))
+        "gen_ai.output.messages": _messages("assistant", as_text(episode.final_answer))
         if ended and ended.answer is not None
         else None,
         "podium.pool.name": started.pool,
@@ -111,6 +113,24 @@ def _turn_span(traced: TracedEpisode, done: Round) -> Json:
     return _span(traced, f"turn-{done.number}", f"chat {model}", CLIENT, (done.started_at, ended), values, error=error)
 
 
+def _final_span(traced: TracedEpisode, final: FinalAnswer, started_at: float) -> Json:
+    """The call of the pool's finalizer."""
+    seen = final.observation
+    values = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": PROVIDER,
+        "gen_ai.agent.name": final.worker,
+        "gen_ai.input.messages": _messages("user", seen.prompt) if seen and seen.prompt else None,
+        "gen_ai.output.messages": _messages("assistant", as_text(seen.value)) if seen and seen.ok else None,
+        "podium.plan_answer": as_text(traced.episode.answer),
+        **(_usage(seen.usage) if seen else {}),
+    }
+    ended = final.ended_at if final.ended_at is not None else traced.episode.last_at
+    error = (seen.error.code, seen.error.message) if seen and seen.error else None
+    name = f"invoke_agent {final.worker}"
+    return _span(traced, "final", name, CLIENT, (started_at, ended), values, error=error)
+
+
 def _step_span(traced: TracedEpisode, run: StepRun) -> Json:
     spec = traced.pool.find_worker(run.step.worker) if traced.pool else None
     role = role_of(spec.kind) if spec is not None else "tool"
@@ -144,7 +164,7 @@ def _step_span(traced: TracedEpisode, run: StepRun) -> Json:
     last = traced.episode.last_at
     times = (last if start is None else start, last if run.ended_at is None else run.ended_at)
     error = (seen.error.code, f"{seen.status}: {seen.error.message}") if seen and seen.error else None
-    links = [_link(traced, k, is_used(run, k, role)) for k in run.step.access if k in traced.episode.steps]
+    links = [_link(traced, k, is_used(run.step, k, role)) for k in run.step.access if k in traced.episode.steps]
     return _span(traced, f"step-{run.step.id}", name, kind, times, values, error=error, links=links)
 
 

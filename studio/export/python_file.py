@@ -97,6 +97,7 @@ sys.path.insert(0, str(unpack_engine()))
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, run_episode
+from orchestrator.policies.finalizer import find_finalizer
 from orchestrator.policies.registry import make_orchestrator
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool, live_pool
@@ -114,9 +115,10 @@ def resolve(name: str, query: str, pool: LivePool) -> Orchestrator:
 
 
 async def ask(query: str) -> Episode:
-    """Run one query to its end: `.answer`, `.steps` and `.ended` tell how it went."""
+    """Run one query to its end: `.final_answer`, `.steps` and `.ended` tell how it went."""
     async with live_pool(place_luggage(import_pool(POOL), HERE.parent)) as pool:
-        return await run_episode(EpisodeSpec(query), make_orchestrator(ORCHESTRATOR, pool), pool, resolve=resolve)
+        orchestrator, finalizer = make_orchestrator(ORCHESTRATOR, pool), find_finalizer(ORCHESTRATOR, pool)
+        return await run_episode(EpisodeSpec(query), orchestrator, pool, resolve=resolve, finalizer=finalizer)
 
 
 def main() -> None:
@@ -127,7 +129,7 @@ def main() -> None:
         print(f"{{step.step.id}} {{step.step.worker}}: {{step.state}}", file=sys.stderr)
     if episode.ended is None or episode.ended.outcome != "answered":
         sys.exit(f"no answer: {{episode.ended.reason if episode.ended else 'unknown'}}")
-    print(as_text(episode.answer))
+    print(as_text(episode.final_answer))
 
 
 if __name__ == "__main__":

@@ -80,8 +80,10 @@ def write_graphml(episode: Episode, pool: Pool | None = None) -> str:
 
 def _attributes(node: object, data: Mapping[str, Any], episode: Episode) -> dict[str, Any]:
     if node == ANSWER:
-        answer = "" if episode.answer is None else as_text(episode.answer)
-        return {"label": "answer", "value": _xml_text(answer)}
+        answer = "" if episode.final_answer is None else as_text(episode.final_answer)
+        writer = episode.final.writer if episode.final is not None and episode.final.is_written else ""
+        label = f"final answer written by {writer}" if writer else "answer"
+        return {"label": _xml_text(label), "value": _xml_text(answer)}
     run = data["run"]
     seen = run.observation
     return {
@@ -118,7 +120,9 @@ def _draw_answer(parent: Xml.Element, place: Mapping[str, Any], episode: Mapping
     colour = STATES["EXEC_ERR"] if verdict and not verdict["correct"] else STATES["OK"]
     box = Xml.SubElement(parent, "g", {"transform": f"translate({place['x']:.0f},{place['y']:.0f})"})
     _draw_box(box, 0, 0, place["width"], place["height"], CARD, colour, 43)
-    _draw_text(box, 24, 34, "Answer", 11.5, colour, "600")
+    final = episode["final"]
+    head = f"Final answer by {final['worker']}" if final and final["state"] == "OK" else "Answer"
+    _draw_text(box, 24, 34, shorten(head, 26, "…"), 11.5, colour, "600")
     _draw_text(box, 24, 56, shorten(one_line(episode["answer"] or "not yet"), 22, "…"), 14, INK, "600")
 
 

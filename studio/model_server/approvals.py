@@ -158,7 +158,7 @@ class Approvals:
         return {
             "id": episode.id,
             "status": ended.outcome if ended else "in_progress",
-            "answer": None if episode.answer is None else as_text(episode.answer),
+            "answer": None if episode.final_answer is None else as_text(episode.final_answer),
             "reason": ended.reason if ended else None,
             "audit": [line.to_json() for line in list_audit(episode)],
         }

@@ -60,13 +60,14 @@ def create_mcp_server(service: Callable[[], Service], *, holds_plans: bool = Fal
         without_workers: list[str] | None = None,
         max_cost: float | None = None,
         seen_by: dict[str, list[str]] | None = None,
+        finalizer: bool = True,
     ) -> AskResult:
         """Ask the orchestrator: it decides which agents and tools of its pool to call, and answers. `without_workers`
         are not called; `max_cost` is the most US dollars; `seen_by` lists the only workers that may see the outputs of
-        a worker: {"crm": ["analyst"]}."""
+        a worker: {"crm": ["analyst"]}; without `finalizer` the plan's own answer is returned."""
         try:
             limits = build_run_limits(without_workers or (), max_cost, seen_by)
-            request = EpisodeRequest(query, question=query, run_limits=limits)
+            request = EpisodeRequest(query, question=query, run_limits=limits, finalizer=finalizer)
             served = service().start_episode(request, _token_owner(context))
         except (ApiError, InvalidRunLimits) as refusal:
             raise ToolError(str(refusal)) from refusal

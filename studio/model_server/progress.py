@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from orchestrator.engine.events import Event, StepEnded, StepStarted, TurnTaken
+from orchestrator.engine.events import Event, FinalizerEnded, FinalizerStarted, StepEnded, StepStarted, TurnTaken
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import Observation, as_text
 from pool_registry.text import one_line, shorten
@@ -46,6 +46,10 @@ class EpisodeProgress:
                 if event.step in self._trials and not event.observation.ok:
                     return f"Step {event.step} {step.worker}: not these words\n"
                 return f"Step {event.step} {step.worker} {_describe_outcome(event.observation)}\n"
+            case FinalizerStarted():
+                return f"{event.worker} writes the final answer\n"
+            case FinalizerEnded():
+                return f"Final answer of {event.worker}: {_describe_outcome(event.observation)}\n"
         return None
 
     def _describe_turn(self, number: int, turn: Turn) -> str:

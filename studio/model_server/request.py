@@ -62,9 +62,11 @@ class RequestLimits(BaseModel):
 
 class RunOptions(RequestLimits):
     """What a request says under `podium`: its limits, a deployment mode, which only ever tightens the server's, workers
-    that are not called, and who may see the outputs of which (RunLimits)."""
+    that are not called, who may see the outputs of which (RunLimits), and whether the pool's finalizer may write the
+    answer."""
 
     mode: ModeName | None = None
+    finalizer: StrictBool = True
     without_workers: tuple[str, ...] = Field(default=(), max_length=MAX_NAMES)
     seen_by: dict[str, tuple[str, ...]] = Field(default_factory=dict, max_length=MAX_NAMES)
 
@@ -128,6 +130,7 @@ class EpisodeRequest:
     keep: bool = False
     background: bool = False
     mode: ModeName | None = None
+    finalizer: bool = True
     run_limits: RunLimits = NO_RUN_LIMITS
     unread: str = ""
 
@@ -175,6 +178,7 @@ class ChatRequest(_RequestBase):
             query=question.query,
             limits=self._limits(),
             mode=self.podium.mode,
+            finalizer=self.podium.finalizer,
             run_limits=self.podium.run_limits,
             stream=bool(self.stream),
             include_usage=self.stream_options is not None and self.stream_options.include_usage,
@@ -218,6 +222,7 @@ class ResponsesRequest(_RequestBase):
             query=question.query,
             limits=self._limits(),
             mode=self.podium.mode,
+            finalizer=self.podium.finalizer,
             run_limits=self.podium.run_limits,
             stream=bool(self.stream),
             question=question.text,

@@ -13,10 +13,12 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EpisodeEnded, Event
 from orchestrator.policies.fallback import read_fallback
 from orchestrator.traces.store import Store
-from pool_registry.actions import NO_USAGE, Usage, as_text
+from pool_registry.actions import NO_USAGE, JsonValue, Usage, as_text
 from pool_registry.errors import StorageError
 from pool_registry.pool import Pool
 from studio.approvals import describe_plan, read_waiting
+from studio.episode_documents.final_answer import build_final_view
+from studio.episode_documents.schema import FinalAnswerView
 from studio.episodes import RecordedRun
 from studio.model_server.client_tools import ClientCall
 from studio.model_server.errors import ApiError, ApprovalRequired, episode_error, refuse_unrecorded, unfit_answer
@@ -32,7 +34,8 @@ class ServedAnswer:
     """What one request is answered with: text, or calls of the client's tools. `usage` is since the request before.
 
     `ignored` says what of the request had no effect, `fallback` why the pool's fallback answered ("" where it did
-    not), `agreement` how many of its drawn plans came to the answer (None where one was written at a time).
+    not), `agreement` how many of its drawn plans came to the answer (None where one was written at a time), `final` who
+    wrote the final answer, with the plan's own (None where no finalizer was on).
     """
 
     text: str
@@ -42,12 +45,15 @@ class ServedAnswer:
     ignored: Mapping[str, str] | None = None
     fallback: str = ""
     agreement: Agreement | None = None
+    final: FinalAnswerView | None = None
 
     def report(self, trace: str) -> dict[str, Any]:
         """Our own field `podium` of the answer's document."""
         fallback = {"fallback": self.fallback} if self.fallback else {}
         agreement = {"agreement": asdict(self.agreement)} if self.agreement else {}
-        return {"trace": trace, "ignored": dict(self.ignored or {}), **fallback, **agreement}
+        names = {"worker", "sentence", "plan_answer"}
+        final = {"final": self.final.model_dump(include=names)} if self.final else {}
+        return {"trace": trace, "ignored": dict(self.ignored or {}), **fallback, **agreement, **final}
 
 
 class ServedEpisode:
@@ -151,10 +157,11 @@ class ServedEpisode:
         error = self._unrecorded or episode_error(ended, episode, self.pool)
         if error is not None:
             raise error
-        text, finish = self._write_answer(ended)
+        text, finish = self._write_answer(episode.final_answer)
         fallback = read_fallback(episode)
         agreement = None if fallback else episode.agreement  # what another answered was not voted on
-        return ServedAnswer(text, finish, self._take_usage(), (), self.ignored, fallback, agreement)
+        final = build_final_view(episode)
+        return ServedAnswer(text, finish, self._take_usage(), (), self.ignored, fallback, agreement, final)
 
     async def result(self) -> tuple[Episode, EpisodeEnded]:
         """Wait for the finished episode and how it ended. Raises ApprovalRequired when its plan waits for a person."""
@@ -164,13 +171,13 @@ class ServedEpisode:
             raise ApprovalRequired(describe_plan(await asyncio.to_thread(read_waiting, self._store, episode.id)))
         return episode, episode.ended
 
-    def _write_answer(self, ended: EpisodeEnded) -> tuple[str, Literal["stop", "length"]]:
+    def _write_answer(self, answer: JsonValue) -> tuple[str, Literal["stop", "length"]]:
         """The text of the answer in the form that the request wants. Raises ApiError where it does not fit."""
-        if ended.answer is None:  # ran out of tokens
+        if answer is None:  # ran out of tokens
             return "", "length"
         form = self.request.form
         try:
-            text = as_text(ended.answer) if form is None else as_text(form.fit(ended.answer))
+            text = as_text(answer if form is None else form.fit(answer))
         except ValueError as error:
             raise unfit_answer(self.id, str(error)) from error
         return cut_answer(text, self.request)

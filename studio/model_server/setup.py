@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.engine.episode_loop import AGENT_WITH_TOOLS, Orchestrator
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.orchestrator_name import OrchestratorName, split_options
+from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, add_options, split_options
 from orchestrator.policies import fallback
 from orchestrator.policies.registry import find_policy
 from pool_registry.actions import JsonValue
@@ -17,7 +17,7 @@ from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.calls.run_limits import RunLimits, check_run_limits
 from pool_registry.errors import InvalidPool, InvalidRunLimits
 from pool_registry.kinds import open_worker
-from pool_registry.pool import Limits
+from pool_registry.pool import NO_FINALIZER, Limits
 from studio.model_server import answer_form
 from studio.model_server.answer_form import AnswerForm, AnswerFormPolicy
 from studio.model_server.client_tools import ClientCalls, RequestPool, open_client_tools
@@ -47,13 +47,17 @@ class EpisodeSetup:
         if request.settings and not adjusted:
             self.ignored |= dict.fromkeys(request.settings, _NO_AGENT)
         self._rounds = pool.pool.limits.max_rounds
+        keeps_answer = not request.finalizer or request.form is not None  # prose would not have the form
+        if keeps_answer and pool.pool.limits.finalizer != NO_FINALIZER:
+            orchestrator = add_options(orchestrator, TurnOptions(finalizer=False))
         self.orchestrator = orchestrator
         whole = RequestPool(pool, tools, self.calls, adjusted, self._note_refusal)
         self.pool: LivePool = whole
         policy = OrchestratorName.parse(orchestrator)
         if tools and policy.policy == "direct":  # the agent alone, with the client's tools as its own
             agent = policy.worker or next(name for name, worker in pool.workers.items() if worker.role == "agent")
-            self.orchestrator = f"{AGENT_WITH_TOOLS}:{agent}"
+            chosen = TurnOptions(finalizer=split_options(orchestrator)[1].finalizer)
+            self.orchestrator = f"{AGENT_WITH_TOOLS}:{agent}{chosen}"
             self.pool = whole.narrow({agent, *tools})
         elif tools and not request.tools.demanded and not reads_pool(orchestrator):
             self.ignored["tools"] = f"{orchestrator} plans without reading which workers there are"

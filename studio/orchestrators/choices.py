@@ -24,13 +24,14 @@ SCORE_CHOICES = (("rules", ""), ("record", "log"), ("learned", "predictor"))  # 
 
 class OrchestratorParts(NamedTuple):
     """The parts of an orchestrator's name that a person chooses one by one. `plans` a turn; `who`: a score of outcomes
-    that chooses the workers, "" for none."""
+    that chooses the workers, "" for none. `finalizer`: whether the pool's finalizer may write the final answer."""
 
     policy: str
     agent: str | None = None
     dialect: str = "plan"
     plans: int = 1
     who: str = ""
+    finalizer: bool = True
 
 
 def takes_score(policy: str) -> bool:
@@ -44,25 +45,37 @@ def takes_agent(policy: str) -> bool:
 
 
 def orchestrator_name(
-    policy: str, agent: str | None, dialect: str | None, plans: int | None = 1, who: str | None = ""
+    policy: str,
+    agent: str | None,
+    dialect: str | None,
+    plans: int | None = 1,
+    who: str | None = "",
+    finalizer: bool = True,
 ) -> str:
     """The name that `make_orchestrator` takes: policy[:agent[:dialect]], with `+samples=PLANS` where the orchestrator
-    can draw several plans for a turn, and `+who=SCORE` where a score can choose its agents."""
+    can draw several plans for a turn, `+who=SCORE` where a score can choose its agents, and `+finalizer=off` where the
+    plan's own answer is wanted."""
     if policy == "model":
         name = str(OrchestratorName(policy, agent or "", dialect or "plan"))
     else:
         name = str(OrchestratorName(policy, agent or "")) if takes_agent(policy) else policy
     samples = (plans or 1) if draws_plans(policy) else 1
-    return add_options(name, TurnOptions(samples, who=(who or "") if takes_score(policy) else ""))
+    score, switch = (who or "") if takes_score(policy) else "", None if finalizer else False
+    return add_options(name, TurnOptions(samples, who=score, finalizer=switch))
 
 
 def split_orchestrator_name(name: str) -> OrchestratorParts:
     """The parts of a name; the dialect is `plan` where the name holds none. In an address that a person types `+`
     stands for a space."""
-    parsed = OrchestratorName.parse(re.sub(" (samples|who)=", r"+\1=", name))
+    parsed = OrchestratorName.parse(re.sub(" (samples|who|finalizer)=", r"+\1=", name))
     options = parsed.options
     return OrchestratorParts(
-        parsed.policy, parsed.worker or None, parsed.dialect or "plan", options.samples, options.who
+        parsed.policy,
+        parsed.worker or None,
+        parsed.dialect or "plan",
+        options.samples,
+        options.who,
+        options.finalizer is not False,
     )
 
 

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Protocol
 from orchestrator.binding.bind_workers import BY_DESCRIPTION, BindingSettings
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
-from orchestrator.engine.events import Graded, NotJudged
+from orchestrator.engine.events import EVALUATION, Graded, NotJudged
 from orchestrator.orchestrator_name import OrchestratorName
 from orchestrator.plan import Turn
+from orchestrator.policies.finalizer import find_finalizer
 from orchestrator.policies.model import with_memory
 from orchestrator.policies.registry import POLICIES, make_orchestrator, orchestrator_factory
 from orchestrator.traces.episode_totals import compute_totals
@@ -298,19 +299,24 @@ async def run_task(
 
     `grader` is the pool that holds the task's judge, where that is not `pool`.
     """
-    spec = EpisodeSpec(task.query, task=task.ref, source="evaluation")
-    episode = await run_episode(spec, orchestrator, pool, limits=limits, sink=sink, resolve=make_inner_orchestrator)
-    await grade_episode(episode, task, sink, grader or pool)
+    spec = EpisodeSpec(task.query, task=task.ref, source=EVALUATION)
+    finalizer = find_finalizer(orchestrator.name, pool, default=False)
+    episode = await run_episode(
+        spec, orchestrator, pool, limits=limits, sink=sink, resolve=make_inner_orchestrator, finalizer=finalizer
+    )
+    await grade_episode(episode, task, sink, grader or pool, final=True)
     return episode
 
 
-async def grade_episode(episode: Episode, task: Task, sink: Sink, pool: LivePool) -> bool | None:
+async def grade_episode(
+    episode: Episode, task: Task, sink: Sink, pool: LivePool, *, final: bool = False
+) -> bool | None:
     """Append the verdict to the trace and return it; None where a cap refuses the judge. `pool` holds the judge where
-    the task has one."""
+    the task has one. The plan's own answer is graded, or the `final` one, which a finalizer may have written."""
     assert episode.ended is not None, "only finished episodes are graded"
     verdict: Graded | NotJudged
     try:
-        grade = await grade_answer(task, episode.answer, pool)
+        grade = await grade_answer(task, episode.final_answer if final else episode.answer, pool)
         verdict = Graded(grade.correct, as_text(task.expected), episode.ended.at)
     except JudgeRefused as refusal:
         verdict = NotJudged(str(refusal), episode.ended.at)

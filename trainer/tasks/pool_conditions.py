@@ -21,7 +21,7 @@ from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.kinds import kind_of, open_worker, wording_of
-from pool_registry.pool import Pool, check_pool
+from pool_registry.pool import Pool, check_pool, mend_finalizer
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from trainer.errors import UnknownTask
@@ -239,14 +239,15 @@ def _apply(condition: str, pool: Pool, seed: int) -> tuple[Pool, Renaming]:
 
 
 def mend_fallbacks(pool: Pool, renaming: Renaming) -> Pool:
-    """The pool with its fallbacks under their new names, and without those that are not there any more."""
+    """The pool with its fallbacks and its finalizer under their new names, and without those that are not there any
+    more."""
     there = {spec.name for spec in pool.enabled}
 
     def rename_fallback(spec: WorkerSpec) -> WorkerSpec:
         name = renaming.get(spec.fallback, spec.fallback)
         return spec.model_copy(update={"fallback": name if name in there else ""}) if spec.fallback else spec
 
-    return pool.model_copy(update={"workers": tuple(map(rename_fallback, pool.workers))})
+    return mend_finalizer(pool.model_copy(update={"workers": tuple(map(rename_fallback, pool.workers))}), renaming)
 
 
 def _reword(spec: WorkerSpec, random: Random, taken: Collection[str]) -> WorkerSpec:
@@ -343,7 +344,7 @@ def draw_half(specs: Sequence[WorkerSpec], random: Random) -> list[WorkerSpec]:
 def with_workers(pool: Pool, workers: Sequence[WorkerSpec]) -> Pool:
     """The pool with these workers. Raises InvalidPool."""
     changed = pool.model_copy(update={"workers": tuple(workers)})
-    check_pool(changed)
+    check_pool(mend_finalizer(changed))  # a finalizer may have another name already: `mend_fallbacks` follows
     return changed
 
 

@@ -11,17 +11,41 @@ import { needs } from "../lib/rights.js";
 /** @param {PoolPage} page */
 export function openLimits(page) {
   const { limits: shown, based_on: basedOn } = page.state.pool;
-  const form = new Form(page.state.limits_schema, shown);
+  const form = new Form(page.state.limits_schema, shown, { special: finalizerField(page) });
   const general = el("div.form-general", { role: "alert" });
   const save = async () => {
     const limits = attempt(() => form.read());
     if (!limits) return;
     const reply = await page.command({ action: "save_limits", limits, based_on: basedOn });
     if (reply.ok) page.drawer.close();
-    else general.textContent = plain(form.show(reply.problems));
+    else general.textContent = plain(form.show(reply.problems.map(inLimits)));
   };
   const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), needs(button("Save limits", save, "page-primary"), "pool/save_limits"));
   page.drawer.open("Limits", [el("p.page-lead", {}, "Every episode on this pool stays within these, always."), form.root, general, foot]);
+}
+
+/**
+ * A problem of the pool at its field of the limits' form.
+ * @param {import("../lib/reply.js").Problem} problem
+ * @returns {import("../lib/reply.js").Problem}
+ */
+function inLimits([where, what]) {
+  return [where.replace(/^limits\./, ""), what];
+}
+
+/**
+ * The finalizer is chosen among the pool's agents; one that is named and is none any more stays, so that it can be seen.
+ * @param {PoolPage} page
+ * @returns {(name: string, rule: Record<string, any>, value: any) => import("../lib/form.js").ReadableField | null}
+ */
+function finalizerField(page) {
+  return (name, rule, value) => {
+    if (name !== "finalizer") return null;
+    const agents = page.state.pool.workers.filter((worker) => worker.role === "agent" && worker.enabled && !worker.judge_only);
+    const names = new Set(["off", ...agents.map((worker) => worker.name), value]);
+    const node = select([...names].map((choice) => [choice, choice]), value);
+    return { ...labelField("Finalizer", node, rule.description || ""), read: () => node.value };
+  };
 }
 
 /**

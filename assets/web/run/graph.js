@@ -19,10 +19,12 @@ export class Graph {
   /**
    * @param {(step: number | null) => void} onSelect
    * @param {(round: number) => void} onTurn
+   * @param {() => void} onFinal shows how a finalizer wrote the answer
    */
-  constructor(onSelect, onTurn) {
+  constructor(onSelect, onTurn, onFinal = () => {}) {
     this.onSelect = onSelect;
     this.onTurn = onTurn;
+    this.onFinal = onFinal;
     /** @type {Map<number, Card>} */
     this.cards = new Map();
     /** @type {Map<number, Card>} */
@@ -188,10 +190,11 @@ export class Graph {
   drawAnswer(place) {
     this.world.querySelector(".run-graph-answer")?.remove();
     if (!place) return;
-    const card = el("div.run-graph-answer");
-    const text = this.view.episode.answer;
+    const { answer: text, final } = this.view.episode;
+    const card = el(final ? "button.run-graph-answer" : "div.run-graph-answer", final ? { type: "button", title: final.sentence } : {});
+    if (final) card.addEventListener("click", () => this.onFinal());
     card.style.cssText = `left:${place.x}px;top:${place.y}px;width:${place.width}px;height:${place.height}px`;
-    card.append(el("b", {}, "Answer"), el("span", {}, text ?? "not yet"));
+    card.append(el("b", {}, final?.state === "OK" ? `Final answer written by ${final.worker}` : "Answer"), el("span", {}, text ?? "not yet"));
     const verdict = this.view.episode.verdict;
     if (verdict) card.dataset.correct = String(verdict.correct);
     this.world.append(card);
@@ -315,7 +318,7 @@ export class Graph {
       const button = target.closest(".run-graph-bar button");
       if (card) this.onSelect(Number(card.dataset.id));
       else if (button) this.act(button.dataset.action);
-      else if (!this.frame.moved && !target.closest(".run-graph-lane-head, .run-graph-failed")) this.onSelect(null);
+      else if (!this.frame.moved && !target.closest(".run-graph-lane-head, .run-graph-failed, .run-graph-answer")) this.onSelect(null);
     });
     this.root.addEventListener("keydown", (event) => this.onKey(event));
     /** @type {boolean | null} */

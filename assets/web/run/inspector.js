@@ -71,6 +71,11 @@ export class Inspector {
     await this.load(`/api/episodes/${episode}/turns/${round}`, (detail) => turnParts(detail));
   }
 
+  /** @param {string} episode */
+  async showFinal(episode) {
+    await this.load(`/api/episodes/${episode}/final`, (detail) => finalParts(detail));
+  }
+
   /**
    * Fetch and show; a newer request wins over one that is still under way.
    * @param {string} path
@@ -112,6 +117,22 @@ function stepParts(detail) {
   if (detail.context) parts.push(section("Context budget", [contextBar(detail.context)]));
   if (detail.prompt) parts.push(section("Prompt sent", [block(detail.prompt, "prompt", detail.prompt.length > 900)]));
   if (detail.status === "OK") parts.push(section("Output", [block(readable(detail.value), "output")]));
+  return parts;
+}
+
+/** How a finalizer wrote the answer for a person, beside the plan's own.
+ * @param {import("../types").FinalAnswerDetail} detail */
+function finalParts(detail) {
+  const facts = [seconds(detail.latency_s)];
+  if (detail.tokens_in + detail.tokens_out) facts.push(`${count(detail.tokens_in)} → ${count(detail.tokens_out)} tokens`);
+  if (detail.cost) facts.push(dollars(detail.cost));
+  const parts = [head(`Final answer · ${detail.worker}`, { status: detail.state, kind: "", role: "agent" }, facts)];
+  parts.push(el("p.run-inspector-about", {}, detail.sentence));
+  if (detail.plan_answer !== null) parts.push(section("The plan's own answer", [block(detail.plan_answer, "plan-answer")]));
+  const seen = detail.visible.length ? accessParts(detail) : [el("p.run-inspector-about", {}, "No output: the plan's own answer quotes none.")];
+  parts.push(section("What it was allowed to see", seen));
+  if (detail.prompt) parts.push(section("Prompt sent", [block(detail.prompt, "prompt", true)]));
+  if (detail.state === "OK") parts.push(section("Output", [block(readable(detail.value), "output")]));
   return parts;
 }
 
@@ -184,7 +205,7 @@ function argument(name, value, written = "") {
   return el("div.run-inspector-argument", {}, el("span.run-inspector-key", {}, name), el("pre.run-inspector-value", {}, readable(value)), plan);
 }
 
-/** @param {StepDetail} detail */
+/** @param {Pick<StepDetail, "visible">} detail */
 function accessParts(detail) {
   if (!detail.visible.length) return [el("p.run-inspector-about", {}, "Nothing but its own instruction.")];
   return detail.visible.map((seen) => {
@@ -337,7 +358,7 @@ function section(title, parts) {
  * @param {boolean} folded
  */
 function block(text, name, folded = false) {
-  const box = el("div.run-inspector-block", {}, copyButton(text ?? ""), el("pre", {}, text ?? ""));
+  const box = el("div.run-inspector-block", {}, copyButton(text ?? ""), el("pre", { tabindex: "0" }, text ?? "")); // scrolls, so it must take the focus
   if (!folded) return box;
   return el("details.run-inspector-folded", { "data-block": name }, el("summary", {}, `${count(text.length)} characters`), box);
 }

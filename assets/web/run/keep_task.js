@@ -44,10 +44,12 @@ export function keepTaskButton(readEpisode, onJudged) {
 
 /**
  * Ask whether the answer is right. `keep(judged)` throws with the reason when the task cannot be kept.
- * @param {import("../types").EpisodeHead} episode
+ * @param {import("../types").EpisodeHead} shown
  * @param {(judged: Judged) => Promise<void>} keep
  */
-function openQuestion(episode, keep) {
+function openQuestion(shown, keep) {
+  // A task keeps the plan's own value, which a verifier can compare, and not what a finalizer wrote around it.
+  const episode = { ...shown, answer: shown.final?.plan_answer ?? shown.answer };
   const dialog = el("dialog.run-keep", { "aria-labelledby": "run-keep-title" });
   const problem = el("p.form-general", { role: "alert" });
   /** @type {Send} */

@@ -72,7 +72,8 @@ export class RunView {
     /** @param {number} round */
     const turn = (round) => this.selectTurn(round);
     this.summary = summary || new Summary((round) => this.selectTurn(round, true));
-    this.graph = new Graph(select, turn);
+    this.summary.onFinal = () => this.selectFinal();
+    this.graph = new Graph(select, turn, () => this.selectFinal());
     this.timeline = new Timeline(select, turn);
     this.matrix = new Matrix(select);
     this.inspector = inspector;
@@ -196,6 +197,12 @@ export class RunView {
 
   /** While the orchestrator writes there is nothing else to see: say so, with the seconds that it takes. */
   drawPlanning() {
+    const final = this.state.episode.final;
+    if (this.state.episode.state === "running" && final?.state === "RUNNING") {
+      this.planning.hidden = false;
+      this.planning.textContent = `${final.worker} writes the final answer … ${Math.max(0, this.clock() - final.started_at).toFixed(0)} s`;
+      return;
+    }
     const turn = this.state.turns.at(-1);
     const writes = this.state.episode.state === "running" && Boolean(turn) && turn.ended_at === null;
     this.planning.hidden = !writes;
@@ -231,6 +238,15 @@ export class RunView {
     this.mark();
     if (step) this.inspector.showStep(this.episode, step).then(() => this.inspector.reveal());
     else this.inspector.clear();
+  }
+
+  /** Show in the inspector how the pool's finalizer wrote the answer. */
+  selectFinal() {
+    this.step = null;
+    this.round = null;
+    remember("step", null);
+    this.mark();
+    this.inspector.showFinal(this.episode).then(() => this.inspector.reveal());
   }
 
   /**

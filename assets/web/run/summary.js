@@ -18,6 +18,7 @@ export class Summary {
    */
   constructor(onTurn) {
     this.onTurn = onTurn;
+    this.onFinal = () => {}; // shows how a finalizer wrote the answer
     /** @type {() => HTMLElement[]} */
     this.more = () => []; // further actions on an episode
     /** @type {(id: string) => void} */
@@ -60,7 +61,7 @@ export class Summary {
     const focused = /** @type {HTMLElement} */ (this.root.contains(document.activeElement) ? document.activeElement : null);
     this.root.replaceChildren(
       heading(episode, actions, [shown && this.workersLine(shown), recalled && this.lessonsLine(recalled)].filter(Boolean)),
-      ...this.agreementLine(episode), ...this.confidenceLine(episode), result(episode), ...depthLine(episode),
+      ...this.agreementLine(episode), ...this.confidenceLine(episode), result(episode), ...this.finalLine(episode), ...depthLine(episode),
       figures(totals, episode, clock),
       ...(episode.offers.length ? [offerList(episode, this.onStarted)] : []),
     );
@@ -96,6 +97,23 @@ export class Summary {
     if (!confidence) return [];
     const title = "By how often these agents were right on such questions before.";
     return [this.assurance(confidence, "confidence", title, "What that rests on")];
+  }
+
+  /** Who wrote the answer for a person; the plan's own is one click away.
+   * @param {import("../types").EpisodeHead} episode */
+  finalLine({ final }) {
+    if (!final) return [];
+    const how = el("button.podium-link", { type: "button" }, "How it was written");
+    how.addEventListener("click", () => this.onFinal());
+    if (final.state !== "OK") return [el("p.run-summary-final", { "data-testid": "final" }, final.sentence, " ", how)];
+    const own = el("output.run-summary-own", { "data-testid": "plan-answer" }, final.plan_answer ?? "");
+    own.hidden = true;
+    const show = el("button.podium-link", { type: "button", "aria-expanded": "false" }, "The plan's own answer");
+    show.addEventListener("click", () => {
+      own.hidden = !own.hidden;
+      show.setAttribute("aria-expanded", String(!own.hidden));
+    });
+    return [el("p.run-summary-final", { "data-testid": "final" }, final.sentence, " ", show, " ", how), own];
   }
 
   /** A line on how sure the answer is, and a way to the round in the inspector that says more.
@@ -189,10 +207,11 @@ function result(episode) {
 }
 
 /** @param {import("../types").Verdict} document */
-function verdict({ correct, expected }) {
+function verdict({ correct, expected, of_plan: ofPlan }) {
+  const word = ofPlan ? "The plan's own answer: " : "";
   return el(
     "span.run-summary-verdict", { "data-correct": correct, "data-testid": "verdict" }, icon(correct ? ACTIONS.check : ACTIONS.cross),
-    correct ? "Correct" : `Wrong, expected ${expected}`,
+    word + (correct ? "Correct" : `Wrong, expected ${expected}`),
   );
 }
 

@@ -9,6 +9,7 @@ import gradio as gr
 from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits, build_run_limits, parse_seen_by, write_seen_by
 from pool_registry.errors import InvalidRunLimits
 from pool_registry.pool import Pool
+from studio.pages.run.finalizer_choice import draw_finalizer_choice
 
 HOW_SEEN = "crm = analyst; 2 = bob, cy"
 
@@ -22,8 +23,8 @@ class LimitForm(NamedTuple):
     panel: gr.Accordion
 
 
-def draw_limits() -> LimitForm:
-    """Draw the form, closed."""
+def draw_limits() -> tuple[LimitForm, gr.Dropdown]:
+    """Draw the form, closed, and beside its fields who writes the final answer."""
     with (
         gr.Accordion("Limits of this run", open=False, elem_id="run-limits") as panel,
         gr.Row(elem_id="run-limit-fields"),
@@ -35,11 +36,13 @@ def draw_limits() -> LimitForm:
         seen_by = gr.Textbox(
             label="Outputs seen by these alone", placeholder=HOW_SEEN, elem_id="run-seen-by", min_width=200
         )
-    return LimitForm(without, max_cost, seen_by, panel)
+        finalizer = draw_finalizer_choice()
+    return LimitForm(without, max_cost, seen_by, panel), finalizer
 
 
-def show_limits(pool: Pool, limits: RunLimits = NO_RUN_LIMITS) -> tuple[Any, Any, Any, Any]:
-    """What the form shows for a pool, with the limits of a recorded run where there are some."""
+def show_limits(pool: Pool, limits: RunLimits = NO_RUN_LIMITS, opened: bool = False) -> tuple[Any, Any, Any, Any]:
+    """What the form shows for a pool, with the limits of a recorded run where there are some. It is open with those, or
+    where something else in it is set."""
     names = [spec.name for spec in pool.enabled]
     kept = [name for name in limits.without_workers if name in names]
     cost = "" if limits.max_cost is None else f"{limits.max_cost:g}"
@@ -47,7 +50,7 @@ def show_limits(pool: Pool, limits: RunLimits = NO_RUN_LIMITS) -> tuple[Any, Any
         gr.update(choices=names, value=kept),
         gr.update(value=cost),
         gr.update(value=write_seen_by(limits)),
-        gr.update(open=bool(limits)),
+        gr.update(open=bool(limits) or opened),
     )
 
 

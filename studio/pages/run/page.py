@@ -41,6 +41,7 @@ from studio.orchestrators.example_queries import (
 )
 from studio.orchestrators.notes import checkpoint_note, memory_note, score_note, suite_note, vote_note
 from studio.pages.run.component import run_view
+from studio.pages.run.finalizer_choice import read_finalizer_choice, show_finalizer_choice
 from studio.pages.run.limit_form import draw_limits, read_limits, show_limits
 from studio.pages.run.mode_choice import POOLS_OWN, list_mode_choices, read_mode_choice
 from studio.pages.run.routes import routes
@@ -105,7 +106,7 @@ def build(runtime: Runtime) -> None:
                 # Not before the page has filled in pool and query: a click would run an empty query.
                 run = gr.Button("Run", variant="primary", elem_id="run", min_width=110, interactive=False)
                 stop = gr.Button("Stop", variant="stop", elem_id="stop", min_width=110)
-            limit_form = draw_limits()
+            limit_form, finalizer = draw_limits()
             note = gr.HTML("", elem_id="composer-note", apply_default_css=False)
             problem = gr.HTML("", elem_id="composer-problem", apply_default_css=False)
         view = run_view(elem_id="run-view")
@@ -126,13 +127,14 @@ def build(runtime: Runtime) -> None:
         count: int,
         score: str,
         mode_name: str,
+        final: str | None,
         text: str,
         without: list[str] | None,
         max_cost: str | None,
         seen_by: str | None,
         request: gr.Request,
     ) -> Any:
-        name = orchestrator_name(policy or "", agent_name, dialect_name, count, score)
+        name = orchestrator_name(policy or "", agent_name, dialect_name, count, score, read_finalizer_choice(final))
         chosen, user = read_mode_choice(mode_name), request.username or ""
         try:
             check_event(runtime.find_rights(user), start, "run queries")
@@ -181,13 +183,15 @@ def build(runtime: Runtime) -> None:
     def list_fitting(text: str | None, policy: str | None, pool_name: str | None) -> Any:
         return _list_fitting(runtime, text, policy, pool_name)
 
-    opened = [pool, orchestrator, agent, dialect, plans, who, mode, suite, replacement, view, note, *limit_form]
+    choices = [pool, orchestrator, agent, dialect, plans, who, mode, finalizer]
+    opened = [*choices, suite, replacement, view, note, *limit_form]
     filled = page.load(open_page, None, opened, **private)
     filled = filled.success(None, [replacement, query], query, js=REPLACE_QUERY, **private)
     filled.then(None, None, run, js=ALLOW_RUN, **private)
     pool.change(list_agents, pool, agent, **private)
     pool.input(list_limits, pool, [*limit_form], **private)
-    adapted = pool.input(adapt, [pool, query, orchestrator], [suite, replacement, mode, orchestrator], **private)
+    adaptable = [suite, replacement, mode, finalizer, orchestrator]
+    adapted = pool.input(adapt, [pool, query, orchestrator], adaptable, **private)
     adapted.then(None, [replacement, query], query, js=REPLACE_QUERY, **private)
     orchestrator.change(_parts, orchestrator, [agent, dialect, plans, who], **private)
     changes = [pool.change, orchestrator.change, suite.change, plans.change, who.change]
@@ -196,7 +200,7 @@ def build(runtime: Runtime) -> None:
     drawn = draw.click(draw_query, [suite, pool], query, **private)
     drawn.then(list_fitting, fitting_inputs, orchestrator, **private)
     query.blur(list_fitting, fitting_inputs, orchestrator, **private)
-    start_inputs = [pool, orchestrator, agent, dialect, plans, who, mode, query, *limit_form[:-1]]
+    start_inputs = [*choices, query, *limit_form[:-1]]
     run.click(start, start_inputs, [view, problem], trigger_mode="once", concurrency_limit=None, **private)
     stop.click(halt, view, None, concurrency_limit=None, **private)
 
@@ -282,7 +286,7 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     choices = orchestrator_choices(_has_reference(text, pool or ""), stored)
     if in_link.policy not in {name for _, name in choices}:
         in_link = split_orchestrator_name(default)
-    policy, agent, dialect, plans, who = in_link
+    policy, agent, dialect, plans, who, final = in_link
     agents = _agent_names(runtime, pool)
     if policy in checkpoint_names():
         runtime.warm_up(policy)
@@ -294,11 +298,12 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
         gr.update(choices=plan_counts(plans), value=plans, visible=draws_plans(policy)),
         gr.update(choices=score_choices(who), value=who, visible=takes_score(policy)),
         gr.update(choices=list_mode_choices(stored), value=POOLS_OWN),
+        show_finalizer_choice(stored, final),
         gr.update(choices=list_example_choices(stored), value=example or None),
         {"old": "", "new": text},
         gr.update(value=episode),
         gr.update(value=_note(runtime, policy, pool, example, plans, who)),
-        *show_limits(stored, _find_limits(runtime, episode) if row is not None else NO_RUN_LIMITS),
+        *show_limits(stored, _find_limits(runtime, episode) if row is not None else NO_RUN_LIMITS, opened=not final),
     )
 
 
@@ -346,16 +351,17 @@ def _has_reference(query: str, pool: str) -> bool:
 
 def _adapt_to_pool(runtime: Runtime, pool: str | None, query: str | None, policy: str | None) -> tuple[Any, ...]:
     """What queries can be drawn from on a pool, a query of its own in the place of another pool's example (None where
-    the query may stay), how its plans are released, and what can orchestrate it."""
+    the query may stay), how its plans are released, who writes its final answers, and what can orchestrate it."""
     if not pool:
-        return gr.skip(), None, gr.skip(), gr.skip()
+        return gr.skip(), None, gr.skip(), gr.skip(), gr.skip()
     stored = runtime.store.pools.latest(pool).pool
     text, example = choose_first_query(stored, policy or "")
     suites = gr.update(choices=list_example_choices(stored), value=example or None)
     modes = gr.update(choices=list_mode_choices(stored), value=POOLS_OWN)
     fits = fits_pool(query or "", stored, runtime.store.pools.names())
     orchestrators = _list_fitting(runtime, query, policy, pool)
-    return suites, None if fits else {"old": query, "new": text}, modes, orchestrators
+    replacement = None if fits else {"old": query, "new": text}
+    return suites, replacement, modes, show_finalizer_choice(stored), orchestrators
 
 
 def _draw_query(runtime: Runtime, choice: str | None, pool: str | None) -> Any:

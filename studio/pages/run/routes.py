@@ -17,6 +17,7 @@ from orchestrator.errors import DamagedTrace, EpisodeNotFound, OrchestratorError
 from orchestrator.traces.store import EpisodeRow
 from pool_registry.errors import PoolError
 from studio.access.permissions import needs
+from studio.episode_documents.final_answer import build_final_detail
 from studio.episode_documents.trace import build_trace_document
 from studio.episode_documents.view import build_step_detail, build_turn_detail
 from studio.frame import sse
@@ -98,6 +99,13 @@ def routes(runtime: Runtime) -> APIRouter:
         stored = store.pools.by_hash(row.pool, row.pool_hash)
         detail = build_step_detail(_read(store.traces.episode, episode_id), step_id, stored.pool if stored else None)
         return _respond(detail, f"episode {episode_id} has no step {step_id}")
+
+    @router.get("/{episode_id}/final")
+    @needs("viewer")
+    def final(episode_id: str) -> JSONResponse:
+        find_row(runtime, episode_id)
+        detail = build_final_detail(_read(store.traces.episode, episode_id))
+        return _respond(detail, f"no finalizer wrote an answer of episode {episode_id}")
 
     @router.get("/{episode_id}/turns/{number}")
     @needs("viewer")

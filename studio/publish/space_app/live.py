@@ -19,6 +19,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
 from orchestrator.engine.events import Event
 from orchestrator.errors import OrchestratorError
+from orchestrator.policies.finalizer import find_finalizer
 from orchestrator.policies.registry import make_orchestrator
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.errors import PoolError, WorkerFault
@@ -84,7 +85,10 @@ class LiveRunner:
         with lending(keys):
             async with live_pool(self._pool) as pool:
                 orchestrator = make_orchestrator(name, pool)
-                await run_episode(spec, orchestrator, pool, sink=recorder, budget=budget, resolve=_resolve)
+                finalizer = find_finalizer(name, pool)
+                await run_episode(
+                    spec, orchestrator, pool, sink=recorder, budget=budget, resolve=_resolve, finalizer=finalizer
+                )
 
     def _orchestrator_name(self) -> str:
         """The policy, or the folder of the checkpoint."""

@@ -6,7 +6,7 @@ from orchestrator.engine.episode import Episode, Round
 from orchestrator.plan import OutOfDepth, Turn, Vote
 from studio.cli.result import print_result
 
-DOCUMENT = {"outcome": "answered", "correct": None, "answer": "269", "orchestrator": "oracle"}
+DOCUMENT = {"outcome": "answered", "correct": None, "answer": "269", "final": None, "orchestrator": "oracle"}
 
 
 def test_the_agreement_of_plans_stands_before_the_verdict(capsys):

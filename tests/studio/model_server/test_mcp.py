@@ -57,7 +57,7 @@ def test_another_agent_asks_sees_progress_and_may_change_its_mind(home, model, c
 
     async def scene(client: Client) -> tuple[str, ...]:
         (tool,) = (await client.list_tools()).tools
-        limits = ["without_workers", "max_cost", "seen_by"]
+        limits = ["without_workers", "max_cost", "seen_by", "finalizer"]
         assert tool.name == "ask" and list(tool.input_schema["properties"]) == ["query", *limits]
         assert tool.input_schema["required"] == ["query"]
         told: list[str] = []
