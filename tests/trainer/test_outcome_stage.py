@@ -155,6 +155,9 @@ def _write_row(cost: float) -> str:
 
 def test_a_stage_that_keeps_no_cap_is_refused_in_a_capped_job(monkeypatch):
     assert Recipe.model_validate({"sft": {}, "max_cost": 1.0}).max_cost == 1.0
+    elsewhere = {"demonstrations": {"where": "ray://10.0.0.5:10001"}}
+    with pytest.raises(ValueError, match="SFT keeps no cap on what its episodes cost: leave max_cost out"):
+        Recipe.model_validate({"sft": elsewhere, "max_cost": 1.0})
     monkeypatch.setattr(type(METHODS["sft"]), "cap_cost", Method.cap_cost)
     with pytest.raises(ValueError, match="SFT keeps no cap on what its episodes cost: leave max_cost out"):
         Recipe.model_validate({"sft": {}, "max_cost": 1.0})

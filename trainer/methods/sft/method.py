@@ -13,7 +13,7 @@ from orchestrator.orchestrator_name import OrchestratorName, split_options
 from pool_registry.secrets import list_unset
 from trainer.demonstrations.token_lessons import LessonsManifest, LessonsRequest, check_fit
 from trainer.errors import TrainingFailed
-from trainer.job_place import JobPlace, parse_place
+from trainer.job_place import HERE, JobPlace, parse_place
 from trainer.launch_gap import LaunchGap, as_sentence
 from trainer.methods.base import Edit, Method, Problem, StageStart, Store
 from trainer.methods.edits import make_halve_batch
@@ -70,7 +70,9 @@ class Sft(Method[SftSettings]):
     def with_max_cost(self, settings: SftSettings, dollars: float) -> SftSettings | None:
         return None if settings.demonstrations.max_cost is None else _set_cap(settings, dollars)
 
-    def cap_cost(self, settings: SftSettings, dollars: float) -> SftSettings:
+    def cap_cost(self, settings: SftSettings, dollars: float) -> SftSettings | None:
+        if settings.demonstrations.where != str(HERE):
+            return None
         own = settings.demonstrations.max_cost
         return _set_cap(settings, dollars if own is None else min(own, dollars))
 
