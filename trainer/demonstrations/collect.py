@@ -128,6 +128,7 @@ class DemonstrationCollector:
         self.ended = 0
         self.correct = 0
         self.recovered = 0
+        self.failures: Counter[str] = Counter()  # tasks by why the teacher could not be asked
 
     async def collect(
         self, tasks: Sequence[Task], progress: Progress = lambda _done, _total: None
@@ -142,14 +143,17 @@ class DemonstrationCollector:
         kept = [self.taught.find(place) for place in places]
         for row in filter(None, kept):
             self._count(row)
+        done = self.ended
 
         async def collect_one(index: int) -> None:
+            nonlocal done
             async with slots:
                 if not self.taught.may_go_on:
                     return
                 row = kept[index] = await self._show(tasks[index], places[index], plans[index])
             if row.ended:
-                progress(self.ended, len(tasks))
+                done += 1
+                progress(done, len(tasks))
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -182,6 +186,7 @@ class DemonstrationCollector:
         self.ended += row.ended
         self.correct += row.solved
         self.recovered += row.recovered
+        self.failures.update([row.failure] if row.failure else [])
         self._used.update(row.workers)
 
     def _draw_fault(self, task: Task) -> Fault | None:
@@ -215,7 +220,8 @@ class DemonstrationCollector:
         style = self._model.prompt
         binds_needs = PROMPTS[style].binds_needs
         correct = [episode for episode in episodes if episode.graded is not None and episode.graded.correct]
-        ended = row.model_copy(update={"ended": True, "solved": bool(correct)})
+        failure = next(filter(None, map(find_failure, episodes)), "")
+        ended = row.model_copy(update={"ended": True, "solved": bool(correct), "failure": failure})
         usable = [episode for episode in correct if can_demonstrate(episode, pool, style)]
         if not usable:
             return ended
@@ -249,3 +255,10 @@ def has_recovered(episode: Episode) -> bool:
     """Whether a call failed and the episode still reached an answer."""
     failed = any(not observation.ok for observation in episode.observations().values())
     return failed and episode.ended is not None and episode.ended.outcome == "answered"
+
+
+def find_failure(episode: Episode) -> str:
+    """Why the orchestrator of an episode could not be asked; "" where it could."""
+    if episode.ended is None or episode.ended.outcome != "orchestrator_failed":
+        return ""
+    return next((done.turn.error for done in reversed(episode.rounds) if done.turn and done.turn.error), "it failed")

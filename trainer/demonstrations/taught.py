@@ -28,7 +28,8 @@ TaskPlace = tuple[str, int]  # a query, and how many tasks before it have the sa
 
 class TaughtTask(FrozenModel):
     """What came of one task: `cost` in US dollars, whether the teacher `ended` all its trajectories, and solved it, and
-    what is imitated, with the workers that it calls."""
+    what is imitated, with the workers that it calls. `failure`: why the teacher could not be asked, "" where it could.
+    """
 
     query: str
     place: int
@@ -36,6 +37,7 @@ class TaughtTask(FrozenModel):
     ended: bool = False
     solved: bool = False
     recovered: bool = False
+    failure: str = ""
     workers: tuple[str, ...] = ()
     demonstration: Demonstration | None = None
 

