@@ -80,6 +80,17 @@ def list_references(value: JsonValue) -> list[str]:
     return list(dict.fromkeys(reference for item in items for reference in list_references(item)))
 
 
+def list_unset(value: JsonValue) -> list[SecretNotFound]:
+    """Why references in a JSON value cannot be resolved on this machine, one error each."""
+    problems = []
+    for reference in list_references(value):
+        try:
+            resolve(reference)
+        except SecretNotFound as error:
+            problems.append(error)
+    return problems
+
+
 def resolve_references(values: Mapping[str, str]) -> dict[str, str]:
     """Replace every reference at the end of a value. Raises WorkerFault `auth` when one is not set here."""
     try:

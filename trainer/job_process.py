@@ -16,6 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from orchestrator.checkpoints import complete_steps
 from orchestrator.errors import OrchestratorError
 from orchestrator.traces.store import Store
+from pool_registry.calls.patience import RATE_LIMITED
 from pool_registry.errors import PoolError, WorkerFault
 from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.disk_space import describe_full, is_disk_full
@@ -113,7 +114,7 @@ def _run(job: str, store: Store, jobs: JobStore, job_folder: JobFolder, progress
                 finished = run_recipe(recipe, store, load_pool(store, recipe.pool), job_folder, on_stage)
     except Exception as error:
         code, message = explain_job_failure(error, recipe, job_folder)
-        if code == SPENT:
+        if code == SPENT or (code == RATE_LIMITED and job_folder.stop_requested):
             return "stopped", code, message
         log.exception("job %s failed (%s)", job, code)
         return "failed", code, message

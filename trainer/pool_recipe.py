@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pool_registry.pool import Pool
+from pool_registry.secrets import list_unset
 from trainer.recipe import Recipe, load_recipe
 from trainer.tasks.practice.stored import SOURCE
 
@@ -12,6 +13,14 @@ PLANS, AGENTS = "own-pool", "own-agents"  # it learns from plans; it learns from
 PRESETS = (PLANS, AGENTS)
 EPOCHS = 3  # how often each demonstration is seen
 MIN_STEPS = 8
+# How plans of an agent are imitated: gently, so that what the start knows of planning stays. Not measured.
+TAUGHT: dict[str, Any] = {
+    "batch": 8,
+    "max_length": 1600,
+    "demonstrations": {"faults": 0, "starred": False, "concurrency": 8, "max_rounds": 1, "required": False},
+    "optimizer": {"learning_rate": 1e-4, "warmup": 0.1},
+    "saving": {"every": 4, "keep": 3, "check_tasks": 0},
+}
 
 
 def choose_preset(pool: Pool, planned: int) -> str:
@@ -29,19 +38,35 @@ def fit_recipe_to_pool(recipe: Recipe, pool: str) -> Recipe:
     return recipe.model_copy(update={"pool": pool, "tasks": tasks})
 
 
-def build_pool_recipe(pool: str, train_tasks: int, preset: str = PLANS, max_cost: float | None = None) -> Recipe:
+def list_teachers(pool: Pool) -> list[str]:
+    """The agents of a pool that can show plans: those that may be called, and whose keys are set on this machine."""
+    return [spec.name for spec in pool.agents() if not list_unset(spec.config)]
+
+
+def add_teacher(recipe: Recipe, agent: str) -> Recipe:
+    """The recipe with plans of an agent imitated before its other training; one that shows none costs the job nothing
+    but its calls."""
+    section = {**TAUGHT, "demonstrations": {**TAUGHT["demonstrations"], "teacher": f"model:{agent}"}}
+    taught = Recipe.model_validate({**recipe.model_dump(mode="json"), "sft": section})
+    return _fit_steps(taught, recipe.tasks.count)
+
+
+def build_pool_recipe(
+    pool: str, train_tasks: int, preset: str = PLANS, max_cost: float | None = None, teacher: str = ""
+) -> Recipe:
     """The recipe for a pool with so many tasks to learn from. Plans are imitated in as many steps as show each three
-    times. `max_cost` caps the whole job, in US dollars."""
+    times. `max_cost` caps the whole job, in US dollars. `teacher` is an agent whose plans are imitated first."""
     recipe = fit_recipe_to_pool(load_recipe(preset), pool)
     if preset == PLANS:
         recipe = _fit_steps(recipe, train_tasks)
     tasks = recipe.tasks.model_copy(update={"count": max(1, train_tasks)})
     name = f"{pool[:40]}-{'reader' if preset == PLANS else 'agents'}"
-    return recipe.model_copy(update={"name": name, "tasks": tasks, "max_cost": max_cost})
+    recipe = recipe.model_copy(update={"name": name, "tasks": tasks, "max_cost": max_cost})
+    return add_teacher(recipe, teacher) if teacher else recipe
 
 
 def _fit_steps(recipe: Recipe, train_tasks: int) -> Recipe:
-    (stage,) = recipe.training_stages
+    stage = recipe.training_stages[0]
     settings: Any = stage.settings
     steps = max(MIN_STEPS, -(-EPOCHS * train_tasks // settings.batch))
     saving = settings.saving.model_copy(update={"every": max(4, steps // 3)})

@@ -168,6 +168,21 @@ class DemonstrationSettings(RecipeSection):
         le=512,
         description="Episodes at a time, on each node of a cluster (on each GPU where models are loaded).",
     )
+    max_rounds: int | None = Field(
+        default=None,
+        ge=1,
+        le=64,
+        description="Most turns of a trajectory. 1: one plan, which can become a reader's whatever its calls answer. "
+        "Empty: as many as the pool allows.",
+    )
+    required: bool = Field(
+        default=True,
+        description="Off: where the teacher shows nothing to imitate, the job goes on without, from the model that it "
+        "starts with.",
+    )
+    max_cost: float | None = Field(
+        default=None, gt=0, description="US dollars for the teacher's trajectories: none starts beyond. Empty: no cap."
+    )
     where: UnpaidPlaceText = Field(
         default=str(HERE),
         description="Where trajectories are sampled. here: where the job runs. ray://HOST:PORT: on a Ray cluster.",
@@ -176,8 +191,11 @@ class DemonstrationSettings(RecipeSection):
 
     @model_serializer(mode="wrap")
     def _leave_out_newer_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Recipes whose demonstrations are made where the job runs are written as before `where` came."""
+        """Recipes that do not use what came later are written as they were before."""
         document: dict[str, Any] = serialize(self)
+        for name, default in (("max_rounds", None), ("required", True), ("max_cost", None)):
+            if document.get(name) == default:
+                document.pop(name, None)
         if self.where == str(HERE):
             document.pop("where", None)
         if not self.lessons:

@@ -121,6 +121,8 @@ def _run_training_stages(training: TrainingContext, on_stage: OnStage) -> bool:
         newest = training.job_folder.find_newest_checkpoint()
         if newest is not None and newest[0] >= stage.end:
             continue
+        if stage.method.has_nothing_to_learn(training.job_folder, stage.settings):
+            continue
         on_stage(stage.name, stage.steps)
         if not stage.method.run(training, stage.settings, _find_start(training, stage)):
             return False
@@ -129,7 +131,8 @@ def _run_training_stages(training: TrainingContext, on_stage: OnStage) -> bool:
 
 def _find_start(training: TrainingContext, stage: TrainingStage) -> StageStart:
     """Where a stage begins: at the last checkpoint of the stage before it, if there is one."""
-    before = [other for other in training.recipe.training_stages if other.before < stage.before]
+    earlier = [other for other in training.recipe.training_stages if other.before < stage.before]
+    before = [other for other in earlier if not other.method.has_nothing_to_learn(training.job_folder, other.settings)]
     checkpoint = _find_last_checkpoint(training.job_folder, before[-1].name) if before else None
     return StageStart(stage.before, checkpoint)
 

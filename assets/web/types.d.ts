@@ -684,6 +684,8 @@ export interface JobDocument {
   outcome: OutcomeSentence | null;
   /** What came of training the choice of workers. */
   who: string;
+  /** What came of asking a teacher for demonstrations. */
+  taught: string;
   recipe: string;
   curves: CurveColumns;
 }
@@ -804,6 +806,8 @@ export interface JobView {
   outcome: OutcomeSentence | null;
   /** What came of training the choice of workers. */
   who: string;
+  /** What came of asking a teacher for demonstrations. */
+  taught: string;
 }
 
 /** A kind of worker, and the JSON Schema of its configuration, from which the page builds the form. */
@@ -1821,6 +1825,8 @@ export interface TracedShapes {
 /** What *Train on this pool* would do: by plans or by the outcomes of agents, what it takes, and what is missing. */
 export interface TrainingPlan {
   by_outcomes: boolean;
+  /** Agents whose plans may be imitated first; their keys are set. */
+  teachers: string[];
   estimate: JobEstimate | null;
   gaps: string[];
 }

@@ -49,7 +49,7 @@ class Budget:
 
     @property
     def remaining_s(self) -> float:
-        return self.started + self.limits.deadline_s - self._clock()
+        return self.started + self.limits.deadline_s + self.spending.held_s - self._clock()
 
     async def wait_for(self, awaited: asyncio.Future[Any]) -> None:
         """Return when `awaited` is done, at the deadline, or on `stop()`, whichever comes first.

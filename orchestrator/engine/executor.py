@@ -139,7 +139,7 @@ class RoundRun:
                 lambda: self._start(step, arguments),
             )
             if observation.episode is None:  # an inner episode has spent from this same budget itself
-                spending.charge_rest(observation.usage)
+                spending.charge_rest(observation.usage, observation.cached)
             self._launch(self._end(step, observation))
         except Exception as error:  # noqa: BLE001  not the worker's (calls never raise): `run` raises it
             if not self._finished.done():

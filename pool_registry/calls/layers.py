@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from operator import methodcaller
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,6 +22,7 @@ from pool_registry.actions import NO_USAGE, Observation, Usage
 from pool_registry.calls.call_cache import CallCache, key_of
 from pool_registry.calls.circuit_breaker import Admission
 from pool_registry.calls.fallbacks import ask_in_turn
+from pool_registry.calls.patience import RATE_LIMITED
 from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits
 from pool_registry.calls.spending import Bill, current_spending
 from pool_registry.calls.summarize import shorten_outputs
@@ -129,7 +132,8 @@ async def take_over(worker: WorkerState, peers: Peers, proceed: Answer, call: Ca
 async def wait_for_slot(proceed: Proceed, work: Work) -> Any:
     """Let so many through at a time; the others queue."""
     slots = work.worker.slots
-    await slots.acquire()
+    with hold_deadlines(work):
+        await slots.acquire()
     try:
         return await proceed(work)
     finally:
@@ -138,8 +142,16 @@ async def wait_for_slot(proceed: Proceed, work: Work) -> Any:
 
 async def keep_rate(proceed: Proceed, work: Work) -> Any:
     """Let so many through a minute, and none while the worker's peer has asked to wait."""
-    await work.worker.pace.admit()
+    with hold_deadlines(work):
+        await work.worker.pace.admit()
     return await proceed(work)
+
+
+def hold_deadlines(work: Work) -> AbstractContextManager[None]:
+    """Count the time of the body as a wait for a peer, where a job is patient with the worker's."""
+    spending = current_spending()
+    is_held = spending is not None and spending.patience is not None and has_peer(work.worker)
+    return spending.hold_deadlines() if spending is not None and is_held else nullcontext()
 
 
 def check_first(proceed: Proceed, work: Work) -> Awaitable[Any]:
@@ -209,6 +221,29 @@ def tell_start(proceed: Proceed, work: Work) -> Awaitable[Any]:
     return proceed(work)
 
 
+async def wait_out_refusals(proceed: Proceed, work: Work) -> Any:
+    """Where a job is patient, ask again until the peer takes calls again: nobody is wrong for not having been asked."""
+    spending = current_spending()
+    patience = None if spending is None else spending.patience
+    if spending is None or patience is None:
+        return await proceed(work)
+    worker, waited_s = work.worker, 0.0
+    for tries in count():
+        try:
+            return await proceed(work)
+        except WorkerFault as fault:
+            if fault.code != RATE_LIMITED:
+                raise
+            with spending.hold_deadlines():
+                seconds = await patience.wait(worker.spec.name, fault, tries, waited_s)
+                if seconds is None:
+                    spending.give_up()
+                    raise
+                waited_s += seconds
+                await worker.pace.admit()
+    raise AssertionError("a call ends with a reply or a fault")
+
+
 async def limit_time(proceed: Proceed, work: Work) -> Any:
     """Cancel what takes longer than the worker's time-out, all its attempts together."""
     worker = work.worker
@@ -244,6 +279,9 @@ def find_wait(worker: WorkerState, error: Exception) -> bool | float:
     """Tell stamina whether to retry, or how many seconds the peer asked to wait: longer than a time-out is no use."""
     if not (isinstance(error, WorkerFault) and error.retryable):
         return False
+    spending = current_spending()
+    if error.code == RATE_LIMITED and spending is not None and spending.patience is not None:
+        return False  # wait_out_refusals waits, outside of the time-out
     if error.retry_after_s is None:
         return True
     return error.retry_after_s if error.retry_after_s < worker.spec.timeout_s else False
@@ -295,6 +333,11 @@ def has_peer(worker: WorkerState) -> bool:
     return worker.worker.remote
 
 
+def has_own_peer(worker: WorkerState) -> bool:
+    """It is its own calls that a peer may refuse, and not those of its model alone."""
+    return is_queued(worker) and has_peer(worker)
+
+
 def has_breaker(worker: WorkerState) -> bool:
     return is_queued(worker) and worker.breaker is not None
 
@@ -317,6 +360,7 @@ WORK_LAYERS = (
     WorkLayer(keep_within_caps, is_queued, always),
     WorkLayer(break_circuit, has_breaker, never),
     WorkLayer(tell_start, always, never),
+    WorkLayer(wait_out_refusals, has_own_peer, has_peer),
     WorkLayer(limit_time, always, always),
     WorkLayer(retry, is_retried, is_retried),
     WorkLayer(heed_peer, has_peer, always),

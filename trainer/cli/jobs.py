@@ -15,8 +15,9 @@ import typer
 
 from pool_registry.errors import writing_to
 from trainer.cli.options import HomeOption, JsonOption, WithoutOption, open_data_folder, open_jobs
-from trainer.errors import UnusableTasks
+from trainer.errors import InvalidRecipe, UnusableTasks
 from trainer.methods.base import Method
+from trainer.methods.sft.method import SFT, TEACHER
 from trainer.methods.table import METHODS
 from trainer.recipe import dump_recipe, list_presets, load_recipe, parse_recipe
 
@@ -70,6 +71,13 @@ def train(
     max_cost: Annotated[
         float | None, typer.Option(help="US dollars for the whole job; at the cap it stops.", min=0)
     ] = None,
+    teacher: Annotated[
+        str,
+        typer.Option(
+            help="With own-agents: an agent of the pool whose plans are imitated before GRPO, where their runs solve "
+            "the tasks. Default: none, as measured."
+        ),
+    ] = "",
     without: WithoutOption = None,
     detach: Detach = False,
     home: HomeOption = None,
@@ -82,10 +90,30 @@ def train(
         chosen = _make_pool_recipe(pool, recipe, home)
     elif pool:
         chosen = fit_recipe_to_pool(chosen, pool)
+    if teacher:
+        chosen = _add_teacher(chosen, recipe, teacher, home)
     if max_cost is not None:
         chosen = parse_recipe(dump_recipe(chosen.model_copy(update={"max_cost": max_cost})))
     chosen = chosen.without_repairs(without or ())
     start_job(chosen.with_place(where) if where else chosen, detach, home, yes)
+
+
+def _add_teacher(chosen: Recipe, preset: str, teacher: str, home: str | None) -> Recipe:
+    """The recipe with the plans of an agent imitated first. Raises InvalidRecipe with why this agent cannot show any,
+    and for other presets."""
+    from trainer.pool_recipe import AGENTS, add_teacher
+    from trainer.run_recipe import load_pool
+
+    if preset != AGENTS:
+        problem = f"--teacher goes with {AGENTS}: in a recipe of your own write it as {TEACHER}: model:{teacher}"
+        raise InvalidRecipe([("", problem)])
+    taught = add_teacher(chosen, teacher)
+    with open_data_folder(home) as store:
+        pool = load_pool(store, chosen.pool)
+    gaps = [(gap.key, gap.sentence) for gap in SFT.find_gaps(SFT.require(taught), taught, pool, store) if gap.blocks]
+    if gaps:
+        raise InvalidRecipe(gaps)
+    return taught
 
 
 def _make_pool_recipe(pool: str, preset: str, home: str | None) -> Recipe:

@@ -294,7 +294,8 @@ def _charge(actor: _NodeActor, outcome: WorkOutcome) -> None:
         return
     spending.charge(Usage(cost=max(0.0, outcome.spent - actor.spent)))
     actor.spent = max(actor.spent, outcome.spent)
-    spending.refused = spending.refused or outcome.refused
+    for level in spending.levels:
+        level.refused = level.refused or outcome.refused
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from pool_registry.actions import Usage
 from pool_registry.calls.limit_share import share_limits
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.calls.live_worker import LiveWorker
+from pool_registry.calls.patience import Patience
 from pool_registry.calls.spending import Spending, charge_calls_to
 from pool_registry.errors import PoolError, SecretNotFound
 from pool_registry.extensions.installed_packages import pin_version
@@ -49,7 +50,7 @@ class NodeEpisodes:
     def __init__(self, max_cost: float | None, actors: int = 1) -> None:
         expect_many_episodes()
         self._actors = actors
-        self._spending = Spending(max_cost=max_cost)
+        self._spending = Spending(max_cost=max_cost, patience=Patience())
         self._workplaces: dict[str, Workplace] = {}
 
     async def run(self, key: str, setup: bytes, work: bytes, spent: float) -> bytes:

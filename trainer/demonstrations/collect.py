@@ -19,8 +19,10 @@ from orchestrator.policies.registry import make_orchestrator
 from orchestrator.prompt_styles import PROMPTS
 from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool
+from pool_registry.calls.spending import Spending, charge_calls_to
 from pool_registry.language_models.completion import Draw
 from trainer.demonstrations.fault_injection import Fault, FaultyPool, RecoveringTeacher
+from trainer.demonstrations.taught import TaskPlace, TaughtTask, TaughtTasks, place_tasks
 from trainer.demonstrations.transcripts import (
     Demonstration,
     ReaderLesson,
@@ -39,12 +41,14 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One trajectory to sample. `draw` says how a model writes it; None is as the model is configured."""
+    """One trajectory to sample. `draw` says how a model writes it; None is as the model is configured. It may have so
+    many turns (`max_rounds`); None is the limit of its pool."""
 
     task: Task
     teacher: str
     fault: Fault | None = None
     draw: Draw | None = None
+    max_rounds: int | None = None
 
 
 class TrajectoryPlace(Protocol):
@@ -81,7 +85,10 @@ async def run_trajectory(trajectory: Trajectory, pools: TaskPools, sink: Sink) -
         fault = trajectory.fault
         teacher = _make_teacher(trajectory, pool)
         failing = FaultyPool(pool, fault) if fault is not None else pool
-        return await run_task(trajectory.task, teacher, failing, sink, grader=pools.home)
+        limits = pool.pool.limits
+        if trajectory.max_rounds is not None:
+            limits = limits.model_copy(update={"max_rounds": trajectory.max_rounds})
+        return await run_task(trajectory.task, teacher, failing, sink, limits, grader=pools.home)
 
 
 def _make_teacher(trajectory: Trajectory, pool: LivePool) -> Orchestrator:
@@ -93,7 +100,7 @@ def _make_teacher(trajectory: Trajectory, pool: LivePool) -> Orchestrator:
 
 class DemonstrationCollector:
     """Samples trajectories of a teacher and keeps one per task. `place` says where they are sampled; without it, in
-    this process."""
+    this process. `taught` is the account of what was shown before and of what it costs."""
 
     def __init__(
         self,
@@ -105,7 +112,9 @@ class DemonstrationCollector:
         rounds: int | None = None,
         vary: VaryTask = keep_task,
         place: TrajectoryPlace | None = None,
+        taught: TaughtTasks | None = None,
     ) -> None:
+        self.taught = taught or TaughtTasks()
         self._settings = settings
         self._model = model
         self._lesson = ReaderLesson(model.choose_listing(), settings.listed_needs)
@@ -116,8 +125,10 @@ class DemonstrationCollector:
         self._rounds = rounds or pool.pool.limits.max_rounds
         self._used: Counter[str] = Counter()
         self.tried = 0
+        self.ended = 0
         self.correct = 0
         self.recovered = 0
+        self.failures: Counter[str] = Counter()  # tasks by why the teacher could not be asked
 
     async def collect(
         self, tasks: Sequence[Task], progress: Progress = lambda _done, _total: None
@@ -128,28 +139,55 @@ class DemonstrationCollector:
         """
         slots = asyncio.Semaphore(self._settings.concurrency * self._place.nodes)
         plans = [[self._draw_fault(task) for _ in range(self._settings.samples)] for task in tasks]
-        kept: list[Demonstration | None] = [None] * len(tasks)
-        done = 0
+        places = place_tasks(tasks)
+        kept = [self.taught.find(place) for place in places]
+        for row in filter(None, kept):
+            self._count(row)
+        done = self.ended
 
         async def collect_one(index: int) -> None:
             nonlocal done
             async with slots:
-                task = self._pools.vary(tasks[index])
-                faults = [_move_fault(fault, tasks[index], task) for fault in plans[index]]
-                async with self._pools.open(task) as pool:
-                    episodes = [await self._sample(task, *drawn) for drawn in enumerate(faults)]
-            kept[index] = self._keep(episodes, pool)
-            done += 1
-            progress(done, len(tasks))
+                if not self.taught.may_go_on:
+                    return
+                row = kept[index] = await self._show(tasks[index], places[index], plans[index])
+            if row.ended:
+                done += 1
+                progress(done, len(tasks))
 
         try:
             async with asyncio.TaskGroup() as group:
-                for index in range(len(tasks)):
+                for index in [index for index, row in enumerate(kept) if row is None]:
                     group.create_task(collect_one(index))
         finally:
             await self._place.close()
             await self._pools.close()
-        return [demonstration for demonstration in kept if demonstration is not None]
+        return [row.demonstration for row in kept if row is not None and row.demonstration is not None]
+
+    async def _show(self, task: Task, place: TaskPlace, plan: Sequence[Fault | None]) -> TaughtTask:
+        """Have the teacher show a task, on an account of its own within that of the job."""
+        varied = self._pools.vary(task)
+        faults = [_move_fault(fault, task, varied) for fault in plan]
+        own = Spending(parent=self.taught.spending, exact=True)
+        episodes: list[Episode] = []
+        with charge_calls_to(own):
+            async with self._pools.open(varied) as pool:
+                for drawn in enumerate(faults):
+                    if self.taught.may_go_on:
+                        episodes.append(await self._sample(varied, *drawn))
+        row = TaughtTask(query=place[0], place=place[1], cost=own.used.cost)
+        if len(episodes) == len(faults) and not (own.refused or own.lost):
+            row = self._keep(row, episodes, pool)
+            self._count(row)
+        await self.taught.add(row)
+        return row
+
+    def _count(self, row: TaughtTask) -> None:
+        self.ended += row.ended
+        self.correct += row.solved
+        self.recovered += row.recovered
+        self.failures.update([row.failure] if row.failure else [])
+        self._used.update(row.workers)
 
     def _draw_fault(self, task: Task) -> Fault | None:
         if self._random.random() >= self._settings.faults:
@@ -166,7 +204,8 @@ class DemonstrationCollector:
 
     async def _sample(self, task: Task, number: int, fault: Fault | None) -> Episode:
         self.tried += 1
-        trajectory = Trajectory(task, self._settings.teacher, fault, self._draw_of(task, number))
+        settings = self._settings
+        trajectory = Trajectory(task, settings.teacher, fault, self._draw_of(task, number), settings.max_rounds)
         return await self._place.sample(trajectory)
 
     def _draw_of(self, task: Task, number: int) -> Draw | None:
@@ -175,25 +214,26 @@ class DemonstrationCollector:
             return None
         return Draw(SAMPLING_TEMPERATURE, make_random(f"teacher/{self._seed}/{task.query}/{number}").randrange(2**31))
 
-    def _keep(self, episodes: Sequence[Episode], pool: LivePool) -> Demonstration | None:
+    def _keep(self, row: TaughtTask, episodes: Sequence[Episode], pool: LivePool) -> TaughtTask:
         """ParaManager's filter: correct, then recovered, then seldom-used workers, then short. A reader does not write
         recoveries: for it a trajectory that needed none goes first."""
         style = self._model.prompt
         binds_needs = PROMPTS[style].binds_needs
         correct = [episode for episode in episodes if episode.graded is not None and episode.graded.correct]
-        self.correct += bool(correct)
+        failure = next(filter(None, map(find_failure, episodes)), "")
+        ended = row.model_copy(update={"ended": True, "solved": bool(correct), "failure": failure})
         usable = [episode for episode in correct if can_demonstrate(episode, pool, style)]
         if not usable:
-            return None
+            return ended
         best = min(
             usable,
             key=lambda one: (has_recovered(one) == binds_needs, self._familiarity(one), len(one.steps)),
         )
-        self.recovered += has_recovered(best)
-        self._used.update(run.step.worker for run in best.steps.values())
-        row = make_demonstration(best, pool, self._model.dialect, style, self._rounds, "teacher", self._lesson)
+        lesson = make_demonstration(best, pool, self._model.dialect, style, self._rounds, "teacher", self._lesson)
         is_short = binds_needs and ends_with_needs(best.query, self._settings.needs_alone, self._seed)
-        return row.first_turn() if is_short else row
+        workers = tuple(run.step.worker for run in best.steps.values())
+        shown = {"demonstration": lesson.first_turn() if is_short else lesson, "workers": workers}
+        return ended.model_copy(update={"recovered": has_recovered(best), **shown})
 
     def _familiarity(self, episode: Episode) -> float:
         """How often its workers were used so far, on average."""
@@ -215,3 +255,10 @@ def has_recovered(episode: Episode) -> bool:
     """Whether a call failed and the episode still reached an answer."""
     failed = any(not observation.ok for observation in episode.observations().values())
     return failed and episode.ended is not None and episode.ended.outcome == "answered"
+
+
+def find_failure(episode: Episode) -> str:
+    """Why the orchestrator of an episode could not be asked; "" where it could."""
+    if episode.ended is None or episode.ended.outcome != "orchestrator_failed":
+        return ""
+    return next((done.turn.error for done in reversed(episode.rounds) if done.turn and done.turn.error), "it failed")

@@ -23,13 +23,14 @@ from orchestrator.reader.bind_needs import rank_workers
 from orchestrator.reader.cards import PLAIN_LISTING, ListingFormat, format_listed
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.fill import format_fill
-from orchestrator.reader.needs import Need, format_needs
-from orchestrator.reader.refusal import read_refused_need, refuse
+from orchestrator.reader.needs import MAX_NEED_CHARS, Need, format_needs, quote_question
+from orchestrator.reader.refusal import is_refusal, read_refused_need, refuse
 from orchestrator.retrieval.choose_workers import narrow_pool, select_workers
 from orchestrator.traces.store import TraceStore
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.language_models.completion import Message
+from pool_registry.text import one_line, shorten
 from trainer.errors import TrainingFailed
 from trainer.learner.token_transcript import ChatTokens, Transcript
 from trainer.recipe_sections import ModelSettings
@@ -234,7 +235,7 @@ def write_reader_conversation(
     shown = narrow_pool(pool, select_workers(query, pool, called))
     opening = open_conversation(query, shown.workers.values(), lesson.listing)
     refused = read_refused_need(turn.answer)
-    needs = [Need(refused)] if refused else _list_needs(turn.steps, pool, random.random() < lesson.listed_needs)
+    needs = [Need(refused)] if refused else _list_needs(turn.steps, pool, lesson, random.random() < lesson.listed_needs)
     workers = [pool.workers[name] for name in called] if called else [_pick_unfit(need, pool, ()) for need in needs]
     cards = [worker for worker in workers if worker is not None]
     if not cards:  # nothing is needed that could be named, or the pool is empty
@@ -248,15 +249,25 @@ def write_reader_conversation(
     return [*continue_conversation(opening, format_needs(needs), cards, lesson.listing), Message("assistant", fill)]
 
 
-def _list_needs(steps: Sequence[Step], pool: LivePool, listed: bool) -> list[Need]:
+def _list_needs(steps: Sequence[Step], pool: LivePool, lesson: ReaderLesson, listed: bool) -> list[Need]:
     """The needs of a plan: what each step states, or, of `listed` ones and where it states nothing, the line that lists
     its worker. A question stays one: the lines of agents tell nothing of it."""
 
     def write_need(step: Step) -> Need:
-        stated, line = Need(step.need, step.access), Need(format_listed(pool.workers[step.worker]), step.access)
+        worker = pool.workers[step.worker]
+        asks = lesson.listing.marks_agents and worker.role == "agent"
+        need = step.need or (_read_question(step, worker) if asks else "")
+        stated, line = Need(need, step.access), Need(format_listed(worker), step.access)
         return stated if stated.is_question or (stated.text and not listed) else line
 
     return list(map(write_need, steps))
+
+
+def _read_question(step: Step, worker: LiveWorker) -> str:
+    """What a step asks an agent, as a reader states it; "" where it asks nothing in words."""
+    instruction = step.arguments.get(worker.instruction_parameter or "instruction")
+    question = shorten(one_line(str(instruction or "")), MAX_NEED_CHARS - 2)
+    return quote_question(question) if any(map(str.isalpha, question)) else ""
 
 
 def _pick_unfit(need: Need, pool: LivePool, fitting: Sequence[str]) -> LiveWorker | None:
@@ -281,8 +292,12 @@ def _is_mistake(run: StepRun) -> bool:
 
 
 def can_demonstrate(episode: Episode, pool: LivePool, style: PromptStyle) -> bool:
-    """Whether a model with prompts of this style can learn from an episode."""
-    return not PROMPTS[style].binds_needs or find_plan(episode, pool) is not None
+    """Whether a model with prompts of this style can learn from an episode. A reader cannot from an answer that no
+    worker gave: it would learn to refuse."""
+    if not PROMPTS[style].binds_needs:
+        return True
+    plan = find_plan(episode, pool)
+    return plan is not None and (bool(plan.steps) or is_refusal(plan.answer))
 
 
 def load_starred_demonstrations(

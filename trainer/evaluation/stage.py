@@ -21,9 +21,11 @@ from orchestrator.policies.registry import POLICIES, goes_by_traces
 from orchestrator.traces.store import Store
 from pool_registry.actions import Usage
 from pool_registry.calls.live_pool import LivePool, live_pool
-from pool_registry.calls.spending import Spending, charge_calls_to
+from pool_registry.calls.patience import RATE_LIMITED, Patience
+from pool_registry.calls.spending import Spending
 from pool_registry.pool import Limits, Pool
 from trainer.errors import SpendCapReached, TrainingFailed
+from trainer.evaluation.charged_trials import ChargedTrials
 from trainer.evaluation.frozen_past import FrozenPast, freeze_past
 from trainer.evaluation.trials import (
     LocalTrials,
@@ -176,7 +178,8 @@ class EvaluationStage:
             self._limits = pool.limits.model_copy(update={"max_rounds": settings.max_rounds})
         self._tasks = load_evaluation_tasks(settings)
         self._progress = EvaluationProgress(set(), [])
-        self._spending = Spending(max_cost=settings.max_cost, exact=True)
+        self._patience = Patience(lambda: job_folder.stop_requested)
+        self._spending = Spending(max_cost=settings.max_cost, exact=True, patience=self._patience)
         self._wrote_metrics_at = 0.0
         self._logged_at = time.monotonic()
 
@@ -253,21 +256,26 @@ class EvaluationStage:
         if missing:
             log.info("%s: %d of %d episodes to run", cell.title, len(missing), len(cell.trials))
         pace = Pace(len(missing))
-        with charge_calls_to(self._spending):
-            complete = await run_trials(
-                missing,
-                self._place.open_cell(cell, self._limits, self._store),
-                lambda row: self._keep(row, cell, pace),
-                concurrency=self._settings.concurrency * self._place.nodes,
-                proceed=lambda running: not self._job_folder.stop_requested and self._can_afford(cell, running + 1),
-            )
-        complete = complete and not self._spending.refused
+        complete = await run_trials(
+            missing,
+            ChargedTrials(self._place.open_cell(cell, self._limits, self._store), self._spending),
+            lambda row: self._keep(row, cell, pace),
+            concurrency=self._settings.concurrency * self._place.nodes,
+            proceed=lambda running: self._may_go_on() and self._can_afford(cell, running + 1),
+        )
+        complete = complete and not self._spending.refused and not self._spending.lost
         self._write_metrics()
         if complete:
             self._summarize(cell)
         elif not self._job_folder.stop_requested:
+            if self._spending.lost:
+                raise TrainingFailed(RATE_LIMITED, self._patience.explain_loss())
             raise SpendCapReached(self._describe_spending(cell))
         return complete
+
+    def _may_go_on(self) -> bool:
+        """Whether nobody has asked the job to stop, and no peer has refused calls for too long."""
+        return not self._job_folder.stop_requested and not self._spending.lost
 
     def _can_afford(self, cell: EvaluationCell, episodes: int) -> bool:
         """Whether the spend cap has room for so many episodes more, at this orchestrator's mean cost so far.
@@ -291,8 +299,6 @@ class EvaluationStage:
         )
 
     def _keep(self, row: ResultRow, cell: EvaluationCell, pace: Pace) -> None:
-        if self._spending.refused:  # perhaps one of its calls: it is run again when the job is resumed
-            return
         append_result(self._job_folder.results, row)
         self._progress.add(row)
         pace.done += 1

@@ -5,6 +5,7 @@ log.txt                the output of the job's process
 metrics.jsonl          one object per line: step, stage, figures
 rollouts.jsonl         one line per group of sampled episodes
 demonstrations.jsonl   what is imitated
+taught.jsonl           one line per task that a teacher has shown (demonstrations/taught.py); taught.json sums them up
 results.jsonl          one line per evaluated episode (results/rows.py)
 known.json             the recorded past that an evaluation reads (evaluation/frozen_past.py)
 evaluations.jsonl      one line per orchestrator and condition of the evaluate stage
@@ -96,6 +97,14 @@ class JobFolder:
         """What is imitated in a round of expert iteration, from 1; the first round has the plain name."""
         first = self.demonstrations
         return first if round_number == 1 else first.with_stem(f"{first.stem}-{round_number}")
+
+    def find_taught(self, round_number: int) -> Path:
+        """What a teacher has shown in a round of expert iteration, from 1."""
+        return self.path / ("taught.jsonl" if round_number == 1 else f"taught-{round_number}.jsonl")
+
+    @property
+    def taught(self) -> Path:
+        return self.path / "taught.json"
 
     @property
     def checkpoints(self) -> Path:

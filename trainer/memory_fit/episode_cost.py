@@ -57,9 +57,9 @@ def estimate_cost(recipe: Recipe, pool: Pool | None, episodes: int) -> tuple[flo
     return cost, notes
 
 
-def price_call(spec: WorkerSpec) -> float:
+def price_call(spec: WorkerSpec, tokens_in: int = TOKENS_IN) -> float:
     """Compute the price of one call of a worker, in US dollars."""
-    return spec.price_call + (spec.price_in * TOKENS_IN + spec.price_out * TOKENS_OUT) / 1_000_000
+    return spec.price_call + (spec.price_in * tokens_in + spec.price_out * TOKENS_OUT) / 1_000_000
 
 
 def _estimate_steps(settings: TaskSettings) -> tuple[float, str]:

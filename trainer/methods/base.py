@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pool_registry.pool import Pool
     from trainer.demonstrations.token_lessons import LessonsManifest, LessonsRequest
     from trainer.job_place import JobPlace
+    from trainer.jobs.job_folder import JobFolder
     from trainer.learner.load_and_save import TrainingContext
     from trainer.memory_fit.model_sizes import ModelSizes
     from trainer.memory_fit.stages import Allocation, Machine
@@ -116,6 +117,10 @@ class Method(ABC, Generic[Settings]):
     def run_rank(self, training: TrainingContext, settings: Settings, start: StageStart, part: int) -> bool:
         """Train as one of several processes that `run` has started; `part` is what it gave them."""
         raise TrainingFailed("ranks", f"{self.label} trains in one process: set processes: 1")
+
+    def has_nothing_to_learn(self, job_folder: JobFolder, settings: Settings) -> bool:
+        """Whether the stage has ended without a checkpoint, as its section allows: what follows goes on without it."""
+        return False
 
     def count_steps(self, settings: Settings) -> int:
         """The optimizer steps of the stage, all its phases included."""
@@ -215,6 +220,10 @@ class Method(ABC, Generic[Settings]):
     def count_episodes(self, settings: Settings, recipe: Recipe) -> dict[str, int]:
         """Count the episodes that it plays, by purpose; not those of checks."""
         return {}
+
+    def count_lessons(self, settings: Settings) -> int:
+        """Count the demonstrations that it learns from, each as often as it is seen; not its own episodes."""
+        return 0
 
     def list_cost_notes(self, settings: Settings) -> list[str]:
         """What the estimate of the cost leaves out."""

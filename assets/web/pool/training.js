@@ -16,6 +16,8 @@ import { QuestionFields } from "../tasks/questions.js";
 
 const LEAD = "Practice tasks are made of calls that the workers of this pool really answer, and of questions on which its agents agree. A small model learns them, and is then measured, beside the untrained one, on tasks that share no call with them.";
 const OUTCOMES_LEAD = "Every agent answers the questions to learn from alone: that trains the choice of who is asked. Then a small model learns to plan from what its own plans lead to. Both are measured, beside every agent alone, on questions that nothing has learnt.";
+const NO_TEACHER = "None";
+const TEACHER_ABOUT = "None is the recipe as it was measured. Otherwise the agent writes a plan for every question to learn from, and those whose runs solve it are imitated before the model learns from its own.";
 const COUNT = 100;
 
 /** @param {PoolPage} page */
@@ -42,6 +44,8 @@ class Training {
     this.lead = el("p.page-lead", {}, LEAD);
     this.cap = el("input", { type: "text", inputMode: "decimal", placeholder: "none" });
     this.capField = labelField("Most that the job may cost, in US dollars", this.cap, "At the cap it stops, with what it has learnt; a higher one lets it go on.");
+    this.teacher = select([["", NO_TEACHER]], "", () => this.plan());
+    this.teacherField = labelField("Plans to imitate first", this.teacher, TEACHER_ABOUT);
     this.estimate = el("p.pool-hint", { role: "status" });
     this.gaps = el("ul.pool-hint.pool-training-gaps");
     this.questions = new QuestionFields(() => page.send({ action: "estimate_practice", pool: this.practice.pool, ...this.read() }));
@@ -57,8 +61,9 @@ class Training {
     const { drawer } = this.page;
     const foot = drawer.foot(this.start, this.make, button("Close", () => drawer.close()));
     const parts = [
-      this.lead, this.capField.node, this.estimate, this.gaps, this.problem, el("h3.pool-memory-heading", {}, "Make tasks"), this.making.root,
-      this.countField.node, this.agentField.node, this.allowed, this.left, this.questions.root, this.heading,
+      this.lead, this.teacherField.node, this.capField.node, this.estimate, this.gaps, this.problem,
+      el("h3.pool-memory-heading", {}, "Make tasks"), this.making.root, this.countField.node, this.agentField.node, this.allowed, this.left,
+      this.questions.root, this.heading,
       this.list, foot,
     ];
     drawer.open("Train on this pool", parts, { focus: this.count });
@@ -140,21 +145,31 @@ class Training {
 
   /** Say what training on the tasks that are there would take, and what prevents it. */
   async plan() {
-    const reply = await this.page.act({ action: "training_plan", pool: this.practice.pool });
+    const reply = await this.page.act({ action: "training_plan", pool: this.practice.pool, teacher: this.teacher.value });
     if (!reply.ok) return;
-    const { by_outcomes: byOutcomes, estimate, gaps } = reply.plan;
+    const { by_outcomes: byOutcomes, teachers, estimate, gaps } = reply.plan;
     this.lead.textContent = byOutcomes ? OUTCOMES_LEAD : LEAD;
     const learns = this.practice.counts.train > 0;
     this.left.hidden ||= byOutcomes;
     this.capField.node.hidden = !byOutcomes || !learns;
+    this.teacherField.node.hidden = !teachers.length || !learns;
+    this.offerTeachers(teachers);
     this.estimate.hidden = !estimate || !learns;
     this.estimate.textContent = estimate ? describeEstimate(estimate) : "";
     this.gaps.hidden = !gaps.length;
     this.gaps.replaceChildren(...gaps.map((/** @type {string} */ gap) => el("li", {}, gap)));
   }
 
+  /** @param {string[]} teachers */
+  offerTeachers(teachers) {
+    const chosen = this.teacher.value;
+    const offered = [["", NO_TEACHER], ...teachers.map((name) => [name, `Plans by ${name}`])];
+    this.teacher.replaceChildren(...offered.map(([value, label]) => el("option", { value }, label)));
+    this.teacher.value = teachers.includes(chosen) ? chosen : "";
+  }
+
   async train() {
-    const reply = await this.send({ action: "train_on_pool", max_cost: this.capField.node.hidden ? "" : this.cap.value });
+    const reply = await this.send({ action: "train_on_pool", teacher: this.teacher.value, max_cost: this.capField.node.hidden ? "" : this.cap.value });
     if (reply.ok) location.href = `/train?job=${encodeURIComponent(reply.job)}`;
   }
 }

@@ -35,7 +35,8 @@ export class JobHead {
   draw(state) {
     this.state = state;
     const { stage, message, ahead, checkpoints, title, outcome } = state;
-    const key = JSON.stringify([state.state, state.label, stage, message, ahead, checkpoints.length, title, outcome, state.who]);
+    const sentences = [message, title, outcome, state.who, state.taught];
+    const key = JSON.stringify([state.state, state.label, stage, ahead, checkpoints.length, ...sentences]);
     if (key !== this.drawn) {
       this.drawn = key;
       this.progress = progress();
@@ -83,9 +84,10 @@ export class JobHead {
     return el("div.train-job-title", {}, text, actions);
   }
 
-  /** What came of training the choice of workers. */
+  /** What came of training the choice of workers, and of asking a teacher. */
   choice() {
-    return this.state.who ? [el("p.train-mute", { "data-testid": "who" }, this.state.who)] : [];
+    const { who, taught } = this.state;
+    return Object.entries({ who, taught }).flatMap(([id, sentence]) => (sentence ? [el("p.train-mute", { "data-testid": id }, sentence)] : []));
   }
 
   /** What it came to, and what can be done with that. */

@@ -307,5 +307,6 @@ class TrainingPlan(PageDocument):
     """What *Train on this pool* would do: by plans or by the outcomes of agents, what it takes, and what is missing."""
 
     by_outcomes: bool
+    teachers: list[str] = Field(description="Agents whose plans may be imitated first; their keys are set.")
     estimate: JobEstimate | None
     gaps: list[str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.traces.agent_track_record import build_track_record
 from pool_registry.errors import InvalidPool
-from studio.frame.commands import Fields, PageCommands, PageReply, command, dollars, text
+from studio.frame.commands import Fields, PageCommands, PageReply, command, dollars, text, words
 from studio.pages.pool.orchestrator_list import list_orchestrators
 from studio.pages.pool.schema import TrainingPlan
 from studio.pages.train.commands import submit
@@ -13,7 +13,7 @@ from studio.pages.train.preflight import find_gaps
 from studio.pages.train.task_documents import build_book_document
 from studio.runtime import Runtime
 from trainer.memory_fit.job_estimate import estimate_job
-from trainer.pool_recipe import PLANS, build_pool_recipe, choose_preset
+from trainer.pool_recipe import AGENTS, PLANS, build_pool_recipe, choose_preset, list_teachers
 from trainer.recipe import Recipe
 from trainer.tasks.practice.stored import count_learnt, count_planned, open_task_book
 from trainer.tasks.teachers import EXPLAIN_NO_PLANS
@@ -52,7 +52,7 @@ class TrainingCommands(PageCommands):
         name = text(fields, "pool")
         if not count_learnt(name):
             raise InvalidPool([("", "there are no tasks to learn from; make them first")])
-        recipe = self._build_recipe(name, dollars(fields, "max_cost"))
+        recipe = self._build_recipe(name, dollars(fields, "max_cost"), words(fields, "teacher"))
         if recipe.needs_plans and not count_planned(name):
             raise InvalidPool([("", EXPLAIN_NO_PLANS)])
         return submit(recipe, self._runtime)
@@ -61,10 +61,12 @@ class TrainingCommands(PageCommands):
     def _plan(self, fields: Fields) -> PageReply:
         """What *Train* would do with the tasks that are there, what it takes, and what prevents it."""
         name = text(fields, "pool")
-        pool, recipe = self._runtime.store.pools.latest(name).pool, self._build_recipe(name)
+        pool = self._runtime.store.pools.latest(name).pool
+        recipe = self._build_recipe(name, teacher=words(fields, "teacher"))
         by_outcomes = recipe.who is not None
         document = TrainingPlan(
             by_outcomes=by_outcomes,
+            teachers=list_teachers(pool) if by_outcomes else [],
             estimate=estimate_job(recipe, pool, build_track_record(self._runtime.store.engine, name))
             if by_outcomes
             else None,
@@ -72,11 +74,11 @@ class TrainingCommands(PageCommands):
         )
         return PageReply(fields={"plan": document.to_json()})
 
-    def _build_recipe(self, name: str, max_cost: float | None = None) -> Recipe:
+    def _build_recipe(self, name: str, max_cost: float | None = None, teacher: str = "") -> Recipe:
         pool, planned = self._runtime.store.pools.latest(name).pool, count_planned(name)
         preset = choose_preset(pool, planned)
         count = planned if preset == PLANS else count_learnt(name)
-        return build_pool_recipe(name, count, preset, max_cost)
+        return build_pool_recipe(name, count, preset, max_cost, teacher if preset == AGENTS else "")
 
     @command("viewer", "orchestrators")
     def _list_orchestrators(self, fields: Fields) -> PageReply:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -88,14 +89,15 @@ def build_job_view(row: JobRow, jobs: JobStore, metrics: MetricsReader, now: flo
         pool=recipe.pool if recipe else "",
         title=recipe.title if recipe else "",
         outcome=build_outcome(row, recipe, job_folder),
-        who=read_who_sentence(job_folder),
+        who=read_sentence(job_folder.who),
+        taught=read_sentence(job_folder.taught),
     )
 
 
-def read_who_sentence(job_folder: JobFolder) -> str:
-    """What came of training the choice of workers; "" for a job that has not got there, and for a damaged file."""
+def read_sentence(file: Path) -> str:
+    """What a stage says came of it; "" for a job that has not got there, and for a damaged file."""
     try:
-        return str(json.loads(job_folder.who.read_bytes())["sentence"])
+        return str(json.loads(file.read_bytes())["sentence"])
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return ""
 

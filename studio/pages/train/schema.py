@@ -177,6 +177,7 @@ class JobView(JobLine):
     title: str
     outcome: OutcomeSentence | None
     who: str = Field(description="What came of training the choice of workers.")
+    taught: str = Field(description="What came of asking a teacher for demonstrations.")
 
 
 class JobDocument(JobView):

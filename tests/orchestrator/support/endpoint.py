@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -23,23 +24,31 @@ Reply = Callable[[list[Message]], str | list[Message]]
 
 
 class Endpoint(BaseHTTPRequestHandler):
-    """Answers /chat/completions with what `reply(messages)` says: text, or structured tool calls."""
+    """Answers /chat/completions with what `reply(messages)` says: text, or structured tool calls. Where `refuse()`
+    gives seconds it answers 429 and asks to wait so long; `bodies` are the requests that it took."""
 
     reply: Reply = staticmethod(lambda messages: "")
+    refuse: Callable[[], float | None] = staticmethod(lambda: None)
     bodies: list[dict[str, Any]] = []
+    refused = 0
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if (wait_s := Endpoint.refuse()) is not None:
+            Endpoint.refused += 1
+            self._send(429, {"error": {"message": "slow down", "type": "rate_limit_error"}}, str(wait_s))
+            return
         Endpoint.bodies.append(body)
         said = Endpoint.reply(body["messages"])
         message = {"role": "assistant", "content": said} if isinstance(said, str) else {"tool_calls": said}
-        raw = json.dumps(
-            {
-                "choices": [{"message": message, "finish_reason": "stop"}],
-                "usage": {"prompt_tokens": 10, "completion_tokens": 5},
-            }
-        ).encode()
-        self.send_response(200)
+        choices = [{"message": message, "finish_reason": "stop"}]
+        self._send(200, {"choices": choices, "usage": {"prompt_tokens": 10, "completion_tokens": 5}})
+
+    def _send(self, status: int, document: dict[str, Any], retry_after: str = "") -> None:
+        raw = json.dumps(document).encode()
+        self.send_response(status)
+        if retry_after:
+            self.send_header("retry-after", retry_after)
         self.send_header("content-length", str(len(raw)))
         self.end_headers()
         self.wfile.write(raw)
@@ -48,9 +57,27 @@ class Endpoint(BaseHTTPRequestHandler):
         return
 
 
+class RateLimit:
+    """Takes at most `count` calls in any `seconds` that begin with one; to others it gives the seconds to wait."""
+
+    def __init__(self, count: int, seconds: float) -> None:
+        self._count, self._seconds = count, seconds
+        self._began, self._taken = float("-inf"), 0
+        self._lock = threading.Lock()
+
+    def __call__(self) -> float | None:
+        with self._lock:
+            now = time.monotonic()
+            if now - self._began >= self._seconds:
+                self._began, self._taken = now, 0
+            self._taken += 1
+            return None if self._taken <= self._count else round(self._began + self._seconds - now, 2) + 0.01
+
+
 @pytest.fixture
 def endpoint() -> Iterator[str]:
-    Endpoint.bodies = []
+    Endpoint.bodies, Endpoint.refused = [], 0
+    Endpoint.refuse = staticmethod(lambda: None)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -63,7 +63,8 @@ def test_the_layers_stand_in_the_order_in_which_a_call_meets_them():
     rows = [layer.run.__name__ for layer in (*layers.ANSWER_LAYERS, *layers.WORK_LAYERS)]
     assert rows[:3] == ["use_cache", "shorten", "take_over"]
     assert rows[3:7] == ["wait_for_slot", "keep_rate", "check_first", "keep_within_caps"]
-    assert rows[7:] == ["break_circuit", "tell_start", "limit_time", "retry", "heed_peer", "pay_attempt"]
+    assert rows[7:10] == ["break_circuit", "tell_start", "wait_out_refusals"]
+    assert rows[10:] == ["limit_time", "retry", "heed_peer", "pay_attempt"]
 
 
 def test_one_row_is_all_that_a_new_layer_takes(monkeypatch):

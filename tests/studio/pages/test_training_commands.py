@@ -212,3 +212,39 @@ def test_a_panel_that_cannot_work_is_said_before_anything_is_asked(experts, acti
     send, script = experts
     reply = send(action, **fields)
     assert not reply["ok"] and sentence in reply["problems"][0][1] and not script.calls
+
+
+def test_plans_of_an_agent_come_first_where_one_is_chosen_and_are_in_the_estimate(send, runtime, crew, monkeypatch):
+    monkeypatch.setattr(runtime.jobs, "start_next", lambda: None)
+    without = send("training_plan", pool=crew)["plan"]
+    assert without["teachers"] == ["first", "second"]
+    plan = send("training_plan", pool=crew, teacher="first")["plan"]
+    assert plan["estimate"]["calls"] >= without["estimate"]["calls"] + 8 and not plan["gaps"]
+    assert plan["estimate"]["cost"] > without["estimate"]["cost"]
+    assert plan["estimate"]["minutes"] > without["estimate"]["minutes"]
+    recipe = runtime.jobs.recipe(send("train_on_pool", pool=crew, teacher="first")["job"])
+    assert recipe.stages == ("who", "sft", "grpo", "evaluate") and recipe.sft.demonstrations.teacher == "model:first"
+    assert runtime.jobs.recipe(send("train_on_pool", pool=crew, teacher="")["job"]).sft is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "teacher", "sentence"),
+    [
+        ({"judge_only": True}, "first", "first only judges and plans nothing"),
+        ({"config": {"api_key": "env:CREW_KEY"}}, "first", "CREW_KEY is not set on this machine"),
+        ({}, "nobody", "has no agent 'nobody'"),
+        ({"enabled": False}, "first", "has no agent 'first'"),
+    ],
+)
+def test_who_cannot_plan_is_no_teacher(send, runtime, crew, monkeypatch, changes, teacher, sentence):
+    monkeypatch.delenv("CREW_KEY", raising=False)
+    pool = runtime.store.pools.latest(crew).pool
+    spec = pool.worker("first")
+    third = spec.model_copy(update={"name": "third"})
+    changes = changes | {"config": {**spec.config, **changes.get("config", {})}}
+    changed = pool.with_worker(third).with_worker(spec.model_copy(update=changes), "first")
+    runtime.store.pools.save(changed)
+    plan = send("training_plan", pool=crew, teacher=teacher)["plan"]
+    assert teacher not in plan["teachers"] and sentence in " ".join(plan["gaps"])
+    refused = send("train_on_pool", pool=crew, teacher=teacher)
+    assert not refused["ok"] and sentence in str(refused["problems"])

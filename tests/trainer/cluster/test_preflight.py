@@ -76,6 +76,8 @@ def test_demonstrations_go_to_a_cluster_while_training_stays_here():
     assert list(find_cluster_problems(recipe, [Pool(name="p", workers=(CALCULATOR,))])) == []
     rounds = make_recipe(sft={"demonstrations": {"where": CLUSTER, "rounds": 2}})
     assert [key for key, _ in find_cluster_problems(rounds, [])] == ["sft.demonstrations.where"]
+    capped = make_recipe(sft={"demonstrations": {"where": CLUSTER, "max_cost": 1.0}})
+    assert ["a cluster keeps no cap" in sentence for _, sentence in find_cluster_problems(capped, [])] == [True]
 
 
 @pytest.mark.parametrize("where", ["hf:l4x1", "there", "ray://host"])

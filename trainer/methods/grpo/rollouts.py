@@ -29,6 +29,7 @@ from orchestrator.reader.conversation import open_conversation
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.actions import JsonValue, Usage
 from pool_registry.calls.live_pool import LivePool
+from pool_registry.calls.patience import RATE_LIMITED, Patience
 from pool_registry.calls.spending import Spending, charge_calls_to
 from pool_registry.language_models.completion import Message, strip_special
 from pool_registry.load_once import LoadOnce
@@ -241,6 +242,7 @@ class RolloutEngine:
         vary: VaryTask = keep_task,
         seed: int = 0,
         score: WorkerScore | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self._score = score
         self._seed, self._group_numbers = seed, count()
@@ -249,7 +251,8 @@ class RolloutEngine:
         self.terms, self.sink, self.scale = terms, sink, scale
         self.recursion: RecursionSettings | None = None
         self._groups_before = 0
-        self.spending = Spending(max_cost=max_cost, exact=True)
+        self._patience = patience or Patience()
+        self.spending = Spending(max_cost=max_cost, exact=True, patience=self._patience)
         self.limits = pool.pool.limits.model_copy(update={"max_rounds": episode_format.max_rounds})
         self._slots = asyncio.Semaphore(concurrency)
 
@@ -345,7 +348,8 @@ class RolloutEngine:
         """One episode on `pool` (default: the job's), graded. A recursive one may have a round more, in which the model
         looks at its first answer. Without a `seed` it is any draw.
 
-        Raises TrainingFailed when the backend fails, SpendCapReached when the spend cap is.
+        Raises TrainingFailed when the backend fails or a worker takes no calls for too long, SpendCapReached when the
+        spend cap is reached.
         """
         async with self._slots:
             self._check_cost()  # here, not before the queue: what ran meanwhile has cost something
@@ -367,6 +371,8 @@ class RolloutEngine:
                 if guarded.failure is not None:
                     raise guarded.failure
                 first, sample = await self._judge(episode, task, limits, pool, recursive)
+            if self.spending.lost:
+                raise TrainingFailed(RATE_LIMITED, self._patience.explain_loss())
             if self.spending.refused:  # perhaps one of its own calls: nothing is learnt from half an episode
                 self._check_cost()
         return Rollout(sample, policy.writer.transcript, policy.writer.logprobs, first)

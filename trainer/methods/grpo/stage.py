@@ -25,6 +25,7 @@ from orchestrator.choice.scores import PREDICTOR
 from orchestrator.dialects import find_dialect
 from pool_registry.actions import Usage
 from pool_registry.calls.caching_pool import CachingPool
+from pool_registry.calls.patience import Patience
 from pool_registry.language_models.model_files import model_path, pick_device
 from trainer.choice.own_log import read_record_to_learn_from
 from trainer.errors import TrainingFailed
@@ -155,6 +156,7 @@ def open_engine(
         max_cost=settings.rollouts.max_cost,
         seed=settings.optimizer.seed,
         score=make_score(training, settings.rollouts.who),
+        patience=Patience(lambda: training.job_folder.stop_requested),
     )
     stack.callback(lambda: training.runner.run(engine.close()))
     engine.spending.charge(Usage(cost=_sum_cost(training)))

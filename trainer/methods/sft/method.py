@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.errors import OrchestratorError
-from orchestrator.orchestrator_name import split_options
+from orchestrator.orchestrator_name import OrchestratorName, split_options
+from pool_registry.secrets import list_unset
 from trainer.demonstrations.token_lessons import LessonsManifest, LessonsRequest, check_fit
 from trainer.errors import TrainingFailed
-from trainer.job_place import JobPlace, parse_place
+from trainer.job_place import HERE, JobPlace, parse_place
 from trainer.launch_gap import LaunchGap, as_sentence
 from trainer.methods.base import Edit, Method, Problem, StageStart, Store
 from trainer.methods.edits import make_halve_batch
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pool_registry.pool import Pool
+    from trainer.jobs.job_folder import JobFolder
     from trainer.learner.load_and_save import TrainingContext
     from trainer.memory_fit.model_sizes import ModelSizes
     from trainer.memory_fit.stages import Allocation, Machine
@@ -62,6 +64,18 @@ class Sft(Method[SftSettings]):
 
         return train_sft_round(training, settings, part)
 
+    def has_nothing_to_learn(self, job_folder: JobFolder, settings: SftSettings) -> bool:
+        return settings.has_nothing_to_imitate(job_folder.demonstrations)
+
+    def with_max_cost(self, settings: SftSettings, dollars: float) -> SftSettings | None:
+        return None if settings.demonstrations.max_cost is None else _set_cap(settings, dollars)
+
+    def cap_cost(self, settings: SftSettings, dollars: float) -> SftSettings | None:
+        if settings.demonstrations.where != str(HERE):
+            return None
+        own = settings.demonstrations.max_cost
+        return _set_cap(settings, dollars if own is None else min(own, dollars))
+
     def find_sharing_problems(self, settings: SftSettings, recipe: Recipe) -> Iterator[str]:
         if rest := settings.batch % recipe.processes:
             whole = settings.batch - rest + recipe.processes
@@ -88,6 +102,8 @@ class Sft(Method[SftSettings]):
                 "from the second round on the teacher is a checkpoint of this machine: set "
                 "sft.demonstrations.where: here, or rounds: 1",
             )
+        if demonstrations.where != "here" and demonstrations.max_cost is not None:
+            yield self.place_key, "a cluster keeps no cap on a teacher: leave max_cost out, or sample here"
 
     def find_travel_problems(self, settings: SftSettings) -> Iterator[Problem]:
         if settings.demonstrations.file:
@@ -134,6 +150,9 @@ class Sft(Method[SftSettings]):
             return {}
         return {"demonstrations": recipe.tasks.count * demonstrations.samples * demonstrations.rounds}
 
+    def count_lessons(self, settings: SftSettings) -> int:
+        return settings.steps * settings.batch * settings.accumulation
+
     def list_cost_notes(self, settings: SftSettings) -> list[str]:
         paid = settings.demonstrations.teacher.startswith("model:")
         return ["the teacher's own tokens are not counted"] if paid else []
@@ -151,11 +170,21 @@ def _find_lesson_gaps(folder: str, recipe: Recipe) -> Iterator[LaunchGap]:
         yield LaunchGap(LESSONS, as_sentence(error))
 
 
+def _set_cap(settings: SftSettings, dollars: float) -> SftSettings:
+    demonstrations = settings.demonstrations.model_copy(update={"max_cost": dollars})
+    return settings.model_copy(update={"demonstrations": demonstrations})
+
+
 def _find_teacher_gaps(teacher: str, pool: Pool) -> Iterator[LaunchGap]:
-    """Yield that a teacher does not exist on this pool."""
+    """Yield why a teacher cannot show anything on this pool: there is none of this name, it only judges, or its key is
+    not set."""
     from orchestrator.policies.registry import find_policy, make_orchestrator, needs_reference
     from pool_registry.calls.live_pool import open_live_pool
 
+    named = pool.find_worker(OrchestratorName.parse(teacher).worker) if find_policy(teacher) else None
+    if named is not None and named.judge_only:
+        yield LaunchGap(TEACHER, f"{named.name} only judges and plans nothing: choose another teacher.")
+        return
     try:
         if find_policy(teacher) is None:
             find_checkpoint(split_options(teacher)[0])
@@ -163,6 +192,9 @@ def _find_teacher_gaps(teacher: str, pool: Pool) -> Iterator[LaunchGap]:
             make_orchestrator(teacher, open_live_pool(pool))
     except OrchestratorError as error:
         yield LaunchGap(TEACHER, as_sentence(error))
+        return
+    for problem in list_unset(named.config) if named is not None else ():
+        yield LaunchGap(TEACHER, as_sentence(f"{problem}, for the teacher {teacher}"))
 
 
 SFT = Sft()

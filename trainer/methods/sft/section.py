@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import Field, model_validator
 
 from trainer.recipe_sections import DemonstrationSettings, MethodSettings, OptimizerSettings, SavingSettings
@@ -36,3 +38,7 @@ class SftSettings(MethodSettings):
         """The last step of each round of demonstrations."""
         rounds = self.demonstrations.rounds
         return tuple(round(self.steps * (number + 1) / rounds) for number in range(rounds))
+
+    def has_nothing_to_imitate(self, demonstrations: Path) -> bool:
+        """Whether the teacher, which the recipe does not require, was asked and showed nothing for this file."""
+        return not self.demonstrations.required and demonstrations.is_file() and not demonstrations.stat().st_size

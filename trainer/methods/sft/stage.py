@@ -9,7 +9,7 @@ the same transcripts that GRPO uses, so that both stages learn exactly the same 
 
 from __future__ import annotations
 
-import asyncio
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,9 +22,13 @@ from transformers import PrinterCallback, set_seed
 from transformers.trainer_pt_utils import BatchRebalanceSampler
 from trl import SFTConfig, SFTTrainer  # type: ignore[attr-defined]  # lazily exported
 
-from pool_registry.atomic_write import draft_file
+from pool_registry.atomic_write import draft_file, write_atomically
+from pool_registry.calls.caching_pool import CachingPool
+from pool_registry.calls.patience import RATE_LIMITED
+from pool_registry.calls.spending import Spending
 from trainer.demonstrations.collect import DemonstrationCollector, Progress
 from trainer.demonstrations.renamed_copies import make_variants
+from trainer.demonstrations.taught import TaughtTasks, sum_taught
 from trainer.demonstrations.token_lessons import load_lessons
 from trainer.demonstrations.transcripts import (
     Demonstration,
@@ -33,7 +37,7 @@ from trainer.demonstrations.transcripts import (
     load_starred_demonstrations,
     save_demonstrations,
 )
-from trainer.errors import TrainingFailed
+from trainer.errors import SpendCapReached, TrainingFailed
 from trainer.jobs.job_folder import JobFolder
 from trainer.learner.load_and_save import (
     JobCallback,
@@ -73,6 +77,8 @@ def run_sft(training: TrainingContext, settings: SftSettings) -> bool:
     """
     newest = training.job_folder.find_newest_checkpoint()
     for sft_round in list_rounds(settings):
+        if settings.has_nothing_to_imitate(training.job_folder.demonstrations):
+            return True
         if (newest is None or newest[0] < sft_round.end) and not _run_round(training, settings, sft_round):
             return False
     return True
@@ -89,6 +95,8 @@ def _run_round(training: TrainingContext, settings: SftSettings, sft_round: SftR
     rows = [] if settings.demonstrations.lessons else prepare_demonstrations(training, settings, sft_round)
     if job_folder.stop_requested:
         return False
+    if settings.has_nothing_to_imitate(job_folder.demonstrations):
+        return True
     if recipe.processes > 1:
         home = training.store.home.root
         return run_ranks(job_folder.path.name, home, "sft", sft_round.number, recipe.processes)
@@ -178,28 +186,77 @@ def _collect_next(training: TrainingContext, settings: SftSettings, sft_round: S
     earlier = load_demonstrations(job_folder.find_demonstrations(sft_round.number - 1))
     teacher = f"{job_folder.path.name}@{sft_round.before}"
     own = options.model_copy(update={"teacher": teacher, "faults": 0.0})
-    new = _sample_teacher(training, own, settings.optimizer.seed + sft_round.number)
+    new = _sample_teacher(training, own, settings.optimizer.seed + sft_round.number, sft_round.number)
     solved = {row.query for row in new}
     kept = [row for row in earlier if row.query not in solved]
     log.info("round %d: %d tasks solved by %s, %d kept from before", sft_round.number, len(new), teacher, len(kept))
     return [*new, *kept]
 
 
-def _sample_teacher(training: TrainingContext, options: DemonstrationSettings, seed: int) -> list[Demonstration]:
-    """One demonstration of the teacher for each task that it solves; empty when the job was asked to stop."""
-    recipe, pool, job_folder = training.recipe, training.pool, training.job_folder
+def _sample_teacher(
+    training: TrainingContext, options: DemonstrationSettings, seed: int, round_number: int
+) -> list[Demonstration]:
+    """One demonstration of the teacher for each task that it solves; empty when the job was asked to stop. Raises
+    SpendCapReached, and TrainingFailed where a worker takes no calls for too long."""
+    recipe, job_folder = training.recipe, training.job_folder
+    taught = TaughtTasks(
+        job_folder.find_taught(round_number),
+        options.max_cost,
+        sum(sum_taught(job_folder.find_taught(number)) for number in range(1, round_number)),
+        lambda: job_folder.stop_requested,
+        training.store.traces.flush,
+    )
+    pool = CachingPool(training.pool)
     rounds = pool.pool.limits.max_rounds
     with training.open_teacher(recipe, options, pool.pool, training.store) as place:
         collector = DemonstrationCollector(
-            options, recipe.model, pool, training.store.traces, seed, rounds, training.make_vary(seed), place
+            options, recipe.model, pool, training.store.traces, seed, rounds, training.make_vary(seed), place, taught
         )
-        rows = training.runner.run(_collect(collector, training.tasks, job_folder))
-    if not job_folder.stop_requested:
-        log.info(
-            "%d tasks, %d trajectories, %d tasks solved, %d kept with a recovery",
-            len(training.tasks), collector.tried, collector.correct, collector.recovered,
-        )  # fmt: skip
+        progress = _make_progress(job_folder, taught.spending)
+        rows = training.runner.run(collector.collect(training.tasks, progress))
+    _write_cost(job_folder, taught.spending)
+    if job_folder.stop_requested:
+        return []
+    _check_complete(taught, collector.ended, len(training.tasks))
+    sentence = describe_taught(options, collector, len(training.tasks), len(rows))
+    write_atomically(job_folder.taught, json.dumps({"sentence": sentence}))
+    log.info("%s", sentence)
     return rows
+
+
+def _check_complete(taught: TaughtTasks, ended: int, tasks: int) -> None:
+    """Raise TrainingFailed or SpendCapReached where tasks are left to be shown."""
+    if ended == tasks:
+        return
+    if taught.spending.lost:
+        raise TrainingFailed(RATE_LIMITED, taught.patience.explain_loss())
+    raise SpendCapReached(
+        f"its cap of ${taught.spending.max_cost:g} allows no more: ${taught.spending.used.cost:.4f} spent on the "
+        f"demonstrations of {ended:,} of {tasks:,} tasks. What is finished counts. To go on, raise "
+        "sft.demonstrations.max_cost: jobs resume JOB --max-cost DOLLARS"
+    )
+
+
+def describe_taught(options: DemonstrationSettings, collector: DemonstrationCollector, tasks: int, kept: int) -> str:
+    """What came of asking the teacher, as a sentence for people."""
+    if kept or options.required:
+        recovered = f", {collector.recovered:,} of them with a recovery" if collector.recovered else ""
+        solved = f"The teacher {options.teacher} solved {collector.correct:,} of {tasks:,} tasks"
+        return f"{solved}; {kept:,} of its runs are imitated{recovered}."
+    return (
+        f"The teacher {options.teacher} showed nothing to imitate on {tasks:,} tasks: {explain_nothing(collector)}. "
+        "The job goes on without demonstrations, from the model that it starts with."
+    )
+
+
+def explain_nothing(collector: DemonstrationCollector) -> str:
+    """Why nothing is imitated, as the end of a sentence."""
+    if collector.correct:
+        return "none of its right answers came from a plan that calls workers"
+    if not collector.failures:
+        return "it solved none"
+    (failure, count), *_ = collector.failures.most_common(1)
+    return f"it could not be asked on {count:,} of them ({failure.rstrip('.')})"
 
 
 def _collect_first(training: TrainingContext, settings: SftSettings) -> list[Demonstration]:
@@ -214,10 +271,10 @@ def _collect_first(training: TrainingContext, settings: SftSettings) -> list[Dem
         rows += load_starred_demonstrations(training.store.traces, pool, recipe.model, rounds, lesson)
     if options.file:
         rows += load_demonstrations(Path(options.file).expanduser())
-    rows += _sample_teacher(training, options, settings.optimizer.seed)
+    rows += _sample_teacher(training, options, settings.optimizer.seed, 1)
     if job_folder.stop_requested:
         return []
-    if not rows:
+    if not rows and options.required:
         raise TrainingFailed(
             "demonstrations",
             f"the teacher {options.teacher} solved none of {len(training.tasks)} tasks: there is nothing to imitate. "
@@ -236,29 +293,23 @@ def _suggest_teachers(tasks: Sequence[Task]) -> str:
     return f"{EXPLAIN_NO_PLANS[0].upper()}{EXPLAIN_NO_PLANS[1:]}"
 
 
-async def _collect(
-    collector: DemonstrationCollector, tasks: Sequence[Task], job_folder: JobFolder
-) -> list[Demonstration]:
-    progress = _make_progress(job_folder)
-    collecting = asyncio.create_task(collector.collect(tasks, progress))
-    while not collecting.done():
-        await asyncio.wait([collecting], timeout=0.5)
-        if job_folder.stop_requested and not collecting.done():
-            collecting.cancel()
-            await asyncio.wait([collecting])
-            return []
-    return collecting.result()
-
-
-def _make_progress(job_folder: JobFolder) -> Progress:
+def _make_progress(job_folder: JobFolder, spending: Spending) -> Progress:
     """Tell every twentieth of the way."""
 
     def report(done: int, total: int) -> None:
         if done == total or done % max(1, total // 20) == 0:
-            job_folder.append_metrics("demonstrations", 0, {"demonstrations/done": done, "demonstrations/total": total})
+            figures = {"demonstrations/done": done, "demonstrations/total": total}
+            job_folder.append_metrics("demonstrations", 0, figures)
+            _write_cost(job_folder, spending)
             log.info("demonstrations: %d of %d tasks", done, total)
 
     return report
+
+
+def _write_cost(job_folder: JobFolder, spending: Spending) -> None:
+    """Count what the teacher has spent among what training has."""
+    if spending.used.cost:
+        job_folder.append_metrics("demonstrations", 0, {"cost/total": spending.used.cost})
 
 
 def make_dataset(rows: Sequence[Demonstration], chat: ChatTokens, max_length: int) -> Dataset:
