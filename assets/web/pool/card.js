@@ -145,7 +145,7 @@ function actions(page, worker) {
     node.setAttribute("aria-label", `${label} ${worker.name}`);
     row.append(node);
   };
-  if (!page.isOld()) add("pool/test_worker", "Test", ACTIONS.pulse, (event) => testOnCard(page, worker.name, event.currentTarget), false, "Call it once with its sample; without one, look whether it is there");
+  if (!page.isOld()) add("pool/test_worker", "Test", ACTIONS.pulse, (event) => testOnCard(page, worker.name, event.currentTarget), false, "Call it once with a sample input, unless a call may change something outside");
   add("pool/try_worker", "Try it", ACTIONS.play, () => openTry(page, worker), false, "Call it with arguments of your own");
   if (page.isOld()) return row;
   add("pool/save_worker", "Edit", ACTIONS.pencil, () => openWorker(page, worker, worker.name));
