@@ -43,4 +43,4 @@ def describe_result(document: Mapping[str, Any]) -> tuple[str, str]:
         return "Not verified: no answer is known to compare this one with.", typer.colors.YELLOW
     if document["correct"]:
         return "Correct.", typer.colors.GREEN
-    return f"Wrong, expected {document['expected']}.", typer.colors.RED
+    return f"Wrong, expected {document['expected']}." if document["expected"] else "Wrong.", typer.colors.RED

@@ -430,7 +430,7 @@ function agreement({ agreement: plans }) {
 function verdict({ correct, expected }) {
   return el(
     "span.run-summary-verdict", { "data-correct": correct, "data-testid": "verdict" }, icon(correct ? ACTIONS.check : ACTIONS.cross),
-    correct ? "Correct" : `Wrong, expected ${expected}`,
+    correct ? "Correct" : expected ? `Wrong, expected ${expected}` : "Wrong",
   );
 }
 
