@@ -193,6 +193,21 @@ def test_thumbs_beside_an_answer_ask_what_is_right_and_can_be_changed(browser, s
         expect(field).to_have_count(0)
 
 
+def test_every_answer_of_a_comparison_is_judged_where_it_stands(page: Page, studio: Studio, studio_url: str):
+    first, second = (record_wrong_run(studio, f"crm-both-{number}") for number in (1, 2))
+    page.goto(f"{studio_url}/compare?e={first}&e={second}")
+    left, right = (page.locator(f".compare-query-side[data-place='{place}']") for place in (0, 1))
+    right.get_by_role("button", name="The answer is wrong").click()
+    right.get_by_label("What is right?").fill("297")
+    right.get_by_role("button", name="Save", exact=True).click()
+    expect(right.get_by_test_id("verdict")).to_have_text("Wrong, expected 297")
+    expect(left.get_by_test_id("verdict")).to_have_count(0)
+    left.get_by_role("button", name="The answer is right").click()
+    expect(left.get_by_test_id("verdict")).to_have_text("Correct")
+    page.reload()
+    expect(page.get_by_test_id("verdict")).to_have_text(["Correct", "Wrong, expected 297"])
+
+
 def test_keeping_a_run_asks_for_the_right_answer_and_drops_a_wrong_plan(page: Page, studio: Studio, studio_url: str):
     episode = record_wrong_run(studio, "crm-keep")
     page.goto(f"{studio_url}/?episode={episode}")

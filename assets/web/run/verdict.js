@@ -21,8 +21,8 @@ export function verdictChip({ correct, expected }) {
 
 export class Thumbs {
   /**
-   * `onJudged()` hears that a person has said whether an answer is right.
-   * @param {() => void} onJudged
+   * `onJudged(verdict)` hears what a person has said of an answer.
+   * @param {(verdict: import("../types").Verdict) => void} onJudged
    */
   constructor(onJudged) {
     this.onJudged = onJudged;
@@ -88,10 +88,10 @@ export class Thumbs {
     this.problem.textContent = "";
     node.disabled = true;
     try {
-      const { problem } = await post(`/api/episodes/${encodeURIComponent(this.episode)}/verdict`, judged);
+      const { problem, right, expected } = await post(`/api/episodes/${encodeURIComponent(this.episode)}/verdict`, judged);
       if (problem) throw new Error(problem);
       this.close();
-      this.onJudged();
+      this.onJudged({ correct: right, expected });
     } catch (error) {
       this.problem.textContent = `Not saved: ${error.message}`;
     } finally {
