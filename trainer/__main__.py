@@ -102,13 +102,19 @@ def check_file(
     encoding: EncodingOption = "",
     query_column: QueryColumnOption = "",
     answer_column: AnswerColumnOption = "",
+    pool: Annotated[str, typer.Option(help="Also name the workers that plans call and this pool lacks.")] = "",
+    home: HomeOption = None,
 ) -> None:
     """Read a file of your own tasks, say how, and list every problem in it. Exit code 2 when it holds no task."""
     from trainer.cli.terminal_tables import print_rich, task_file_text
     from trainer.tasks.sources.files.reader import ReadOptions, read_task_file
 
     read = read_task_file(file, ReadOptions(encoding, query_column, answer_column))
-    print_rich(task_file_text(file.name, read))
+    lacking: list[str] = []
+    if pool:
+        with open_data_folder(home) as store:
+            lacking = read.list_lacking_workers(store.pools.latest(pool).pool)
+    print_rich(task_file_text(file.name, read, lacking))
     if not any(line.task for line in read.lines):
         raise typer.Exit(2)
 

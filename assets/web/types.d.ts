@@ -2175,7 +2175,9 @@ export interface WorkerSpec {
 export interface WorkerTest {
   how: "call" | "probe";
   status: string;
-  latency_s: number;
+  latency_s: number | null;
   text: string;
   asked: string;
+  /** Where the input of the call comes from, or why it was not called; "" for its own. */
+  note: string;
 }

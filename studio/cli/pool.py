@@ -374,7 +374,7 @@ def judge_verdicts(
         Path | None,
         typer.Option(
             help='A file of your verdicts, such as {"query": ..., "answer": ..., "expected": ..., "right": true} in '
-            "each line; expected may be left out. Default: those that you gave with Keep as a task."
+            "each line; expected may be left out. Default: those that you gave on runs of the pool."
         ),
     ] = None,
     as_json: JsonOption = False,

@@ -44,4 +44,5 @@ def describe_result(document: Mapping[str, Any]) -> tuple[str, str]:
     graded = "" if document["final"] is None or document["final"]["state"] != "OK" else "The plan's own answer: "
     if document["correct"]:
         return f"{graded}Correct.", typer.colors.GREEN
-    return f"{graded}Wrong, expected {document['expected']}.", typer.colors.RED
+    expected = f", expected {document['expected']}" if document["expected"] else ""
+    return f"{graded}Wrong{expected}.", typer.colors.RED

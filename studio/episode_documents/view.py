@@ -137,8 +137,10 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None, offers: Sequen
 
 
 def _build_verdict(episode: Episode, graded: Graded) -> Verdict:
-    """An evaluation grades what a finalizer wrote, any other run the plan's own answer."""
-    of_plan = episode.final is not None and episode.final.is_written and episode.source != EVALUATION
+    """An evaluation grades what a finalizer wrote and a person what they read; any other verdict is on the plan's own
+    answer."""
+    is_final_graded = episode.source == EVALUATION or episode.started is None or episode.started.task is None
+    of_plan = episode.final is not None and episode.final.is_written and not is_final_graded
     return Verdict(correct=graded.correct, expected=graded.expected, of_plan=of_plan)
 
 

@@ -34,6 +34,7 @@ from studio.model_server.request import ChatRequest, EpisodeRequest, ResponsesRe
 from studio.model_server.responses import ModelResponse
 from studio.model_server.served_episode import ServedEpisode
 from studio.model_server.service import ServedModel, Service, holds_plans
+from studio.model_server.verdicts import verdict_routes
 
 CLIENT_CLOSED_REQUEST = 499  # nginx's code; the client does not read the response
 MAX_HEADER_CHARS = 4000  # of the names of ignored parameters: clients take some 8 to 16 kB of headers
@@ -73,6 +74,7 @@ def create_model_app(
     app.add_exception_handler(Exception, _handle_unexpected_error)
     _add_routes(app, model)
     app.include_router(approval_routes())
+    app.include_router(verdict_routes())
     for router in routers:
         app.include_router(router)
     permissions = Permissions((f"{method} /mcp", Need(UserRole.EDITOR)) for method in ("GET", "POST", "DELETE"))

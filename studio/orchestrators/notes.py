@@ -109,7 +109,7 @@ def score_note(engine: Engine, pool: Pool, who: str) -> str:
     if not graded:
         return (
             "No answer of these agents has been graded yet, so that nothing tells them apart. Draw queries with a "
-            "known answer, or say with Keep as a task whether an answer is right."
+            "known answer, or say with the thumbs beside it whether an answer is right."
         )
     questions = f"{graded} graded {'questions' if graded > 1 else 'question'}"
     return f"It goes by {questions} that agents of this pool answered, and gets better with each."

@@ -17,7 +17,7 @@ from orchestrator.traces.store import open_store
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import export_pool
 from pool_registry.storage.data_folder import find_home
-from tests.browser.conftest import Studio
+from tests.browser.conftest import Studio, watched_page
 from tests.browser.test_run_page import choose, import_pool
 from tests.trainer.jobs.test_outcome import append_solved
 from tests.trainer.support.shop import build_shop
@@ -146,20 +146,70 @@ def test_an_own_pool_runs_its_own_queries_and_grades_them(page: Page, studio_url
     expect(query).to_have_value("my own words")
 
 
-def test_keeping_a_run_asks_for_the_right_answer_and_drops_a_wrong_plan(page: Page, studio: Studio, studio_url: str):
+def record_wrong_run(studio: Studio, pool: str) -> str:
+    """A run of a new pool that answers 269 where 297 is right; its id."""
     store = open_store(find_home(studio.home))
     starter = store.pools.latest("starter").pool
-    store.pools.save(starter.model_copy(update={"name": "crm-keep"}))
+    store.pools.save(starter.model_copy(update={"name": pool}))
 
     async def run() -> str:
         steps = (Step(1, "calculator", {"expression": "300 - 31"}),)
-        async with live_pool(store.pools.latest("crm-keep").pool) as live:
+        async with live_pool(store.pools.latest(pool).pool) as live:
             spec, plan = EpisodeSpec("How many days until Christmas?"), OraclePolicy(Turn(steps, "$1"))
             return (await run_episode(spec, plan, live, sink=store.traces)).id
 
     with ThreadPoolExecutor(1) as thread:  # Playwright's own loop runs in this one
         episode = thread.submit(lambda: asyncio.run(run())).result()
     store.close()
+    return episode
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
+def test_thumbs_beside_an_answer_ask_what_is_right_and_can_be_changed(browser, studio, studio_url, width, dark):
+    episode = record_wrong_run(studio, f"crm-thumbs-{width}")
+    with watched_page(browser, width, 900, dark=dark) as page:
+        page.goto(f"{studio_url}/?episode={episode}")
+        up, down = (page.get_by_role("button", name=f"The answer is {word}") for word in ("right", "wrong"))
+        verdict, field = page.get_by_test_id("verdict"), page.get_by_label("What is right?")
+        expect(verdict).to_have_count(0)
+        up.click()
+        expect(verdict).to_have_text("Correct")
+        expect(up).to_have_attribute("aria-pressed", "true")
+        down.click()
+        expect(field).to_have_value("269")
+        expect(field).to_be_focused()
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.locator(".run-verdict-form .form-problem")).to_contain_text("Correct the answer")
+        field.fill("297")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert not Axe().run(page, context=".run-verdict").response["violations"]
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(verdict).to_have_text("Wrong, expected 297")
+        expect(down).to_have_attribute("aria-pressed", "true")
+        down.click()
+        expect(field).to_have_value("297")
+        page.get_by_role("button", name="I do not know").click()
+        expect(verdict).to_have_text("Wrong")
+        expect(field).to_have_count(0)
+
+
+def test_every_answer_of_a_comparison_is_judged_where_it_stands(page: Page, studio: Studio, studio_url: str):
+    first, second = (record_wrong_run(studio, f"crm-both-{number}") for number in (1, 2))
+    page.goto(f"{studio_url}/compare?e={first}&e={second}")
+    left, right = (page.locator(f".compare-query-side[data-place='{place}']") for place in (0, 1))
+    right.get_by_role("button", name="The answer is wrong").click()
+    right.get_by_label("What is right?").fill("297")
+    right.get_by_role("button", name="Save", exact=True).click()
+    expect(right.get_by_test_id("verdict")).to_have_text("Wrong, expected 297")
+    expect(left.get_by_test_id("verdict")).to_have_count(0)
+    left.get_by_role("button", name="The answer is right").click()
+    expect(left.get_by_test_id("verdict")).to_have_text("Correct")
+    page.reload()
+    expect(page.get_by_test_id("verdict")).to_have_text(["Correct", "Wrong, expected 297"])
+
+
+def test_keeping_a_run_asks_for_the_right_answer_and_drops_a_wrong_plan(page: Page, studio: Studio, studio_url: str):
+    episode = record_wrong_run(studio, "crm-keep")
     page.goto(f"{studio_url}/?episode={episode}")
     keep, dialog = page.get_by_role("button", name="Keep as a task"), page.get_by_role("dialog", name="Is 269 right?")
     keep.click()
@@ -167,7 +217,11 @@ def test_keeping_a_run_asks_for_the_right_answer_and_drops_a_wrong_plan(page: Pa
     dialog.get_by_role("button", name="Cancel").click()
     expect(keep).to_be_focused()
     keep.click()
-    dialog.get_by_label("No, it is").fill("297")
+    field = dialog.get_by_label("What is right?")
+    expect(field, "the answer stands there to be corrected").to_have_value("269")
+    dialog.get_by_role("button", name="Keep this answer").click()
+    expect(dialog.locator(".form-problem")).to_contain_text("Correct the answer first")
+    field.fill("297")
     dialog.get_by_role("button", name="Keep this answer").click()
     expect(page.get_by_test_id("verdict")).to_contain_text("Wrong, expected 297")
     page.get_by_role("link", name="Kept: look at the tasks").click()

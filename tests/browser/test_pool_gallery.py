@@ -16,6 +16,9 @@ from axe_playwright_python.sync_playwright import Axe
 from fastapi import FastAPI
 from playwright.sync_api import Locator, Page, Route, expect
 
+from pool_registry.pool import Pool
+from pool_registry.worker import WorkerSpec
+from studio.prepare import prepare_store
 from tests.browser.conftest import SECRET, free_port, watched_page
 from tests.browser.test_pool_and_traces import card
 from tests.pool_registry.workers.test_mcp_sdk import Service
@@ -101,6 +104,32 @@ def test_tools_models_and_role_agents_are_added_by_one_click_and_tested_by_a_sec
     expect(card(page, "critic")).to_contain_text("acme/small-1")
     expect(card(page, "critic").locator(".page-health")).to_have_attribute("data-health", "ok")
     expect(card(page, "calculator").locator(".pool-test")).to_contain_text("7402030.3")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
+def test_all_workers_are_tested_by_one_click_and_each_says_whether_it_was_called(browser, studio, width, dark):
+    store = prepare_store(str(studio.home))
+    parameters = {"type": "object", "properties": {"kg": {"type": "number"}}, "required": ["kg"]}
+    function = {"target": "bakery:order_flour", "parameters": parameters}
+    workers = (
+        WorkerSpec(name="calc", kind="calculator", description="Evaluates an expression."),
+        WorkerSpec(name="off", kind="calculator", description="Is not tested.", enabled=False),
+        WorkerSpec(name="order_flour", kind="function", description="Orders flour.", config=function),
+        WorkerSpec(name="inner", kind="orchestrator", description="Answers parts of a question."),
+    )
+    store.pools.save(Pool(name="tests", workers=workers))
+    store.close()
+    with watched_page(browser, width, 900, dark=dark) as page:
+        page.goto(f"{studio.url}/pool?pool=tests")
+        page.get_by_role("button", name="Test all").click()
+        expect(page.locator(".page-toast")).to_have_text("1 of 3 workers answered a call, 1 only probed, 1 failed")
+        expect(card(page, "calc").locator(".pool-test")).to_contain_text("7402030.3")
+        expect(card(page, "inner").locator(".pool-test")).to_contain_text("Probed")
+        expect(card(page, "inner").locator(".pool-test-note")).to_contain_text("Not called")
+        expect(card(page, "order_flour").locator(".pool-test-note")).to_contain_text("may change something outside")
+        expect(card(page, "off").locator(".pool-test")).to_have_count(0)
+        expect(page.get_by_role("button", name="Test all")).to_be_enabled()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_a_key_is_a_reference_that_says_at_once_whether_it_resolves(page, studio):

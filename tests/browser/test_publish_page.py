@@ -88,8 +88,13 @@ def test_choices_that_changed_must_be_previewed_again_and_bad_ones_are_told_at_t
     page.get_by_role("textbox", name="Repository").fill("not a name!")
     page.get_by_label("About").fill("kept")
     page.get_by_role("button", name="Preview every file").click()
-    expect(page.locator(".form-wrong .form-problem")).to_contain_text("OWNER/NAME")
+    problem = page.locator(".form-wrong .form-problem")
+    expect(problem).to_contain_text("OWNER/NAME")
+    expect(problem, "a refusal stands where the eye is").to_be_in_viewport()
+    expect(page.get_by_role("textbox", name="Repository")).to_be_focused()
     expect(page.get_by_label("About")).to_have_value("kept")
+    expect(page.locator(".publish-file"), "the stale preview has gone").to_have_count(0)
+    expect(publish).to_have_count(0)
 
 
 def test_the_publish_page_fits_a_phone_and_is_accessible(browser, publisher):

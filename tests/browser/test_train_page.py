@@ -20,6 +20,7 @@ from pool_registry.storage.data_folder import Home, find_home
 from tests.browser.conftest import Studio, watched_page
 from tests.browser.support.jobs import set_place, write_job
 from tests.browser.support.pools import XSS
+from trainer.jobs.gpus import list_gpus
 from trainer.jobs.queue import JobStore
 
 LONG_MS = 180_000  # a job imports torch and loads its model first; minutes on a busy machine
@@ -115,6 +116,29 @@ def test_every_preset_can_be_chosen_and_each_field_shows_its_key(page, studio_ur
     for key in ("model.base", "tasks.levels", "sft.steps", "grpo.micro_batch", "grpo.rewards.0.term"):
         expect(field(page, key).locator("code")).to_have_text(key)
     expect(page.locator(".train-honest")).to_contain_text("knows only the starter pool")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
+@pytest.mark.skipif(bool(list_gpus()), reason="this machine has a GPU")
+def test_a_preset_for_a_gpu_begins_with_no_gpu_here_and_offers_another_place(browser, studio_url, width, dark):
+    with watched_page(browser, width, 900, dark=dark) as page:
+        open_recipe(page, studio_url)
+        line = page.locator(".train-no-gpu")
+        expect(line).to_be_hidden()
+        page.get_by_label("Preset").select_option("single-gpu-24gb")
+        expect(line).to_contain_text("No GPU here")
+        expect(page.locator(".train-no-gpu + .train-place"), "the choice stands below it").to_contain_text("Runs on")
+        go, needs = page.locator(".train-go"), page.locator(".train-needs")
+        expect(go).to_contain_text("Cannot start")
+        expect(needs.locator("li").first).to_contain_text("No GPU here")
+        expect(page.locator(".train-fit")).to_contain_text("Known once it runs on a machine that can do it")
+        assert needs.bounding_box()["y"] + needs.bounding_box()["height"] <= go.bounding_box()["y"], "above the button"
+        if width > 1080:
+            expect(go).to_be_in_viewport(ratio=1)
+            expect(needs.locator("li").first, "the reason is in sight with the button").to_be_in_viewport()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.get_by_label("Preset").select_option("cpu-first-steps")
+        expect(line).to_be_hidden()
 
 
 def test_form_and_yaml_follow_each_other(page, studio_url):

@@ -102,8 +102,9 @@ def task_text(task: Task) -> Group:
     return Group(*lines, table, Text(f"The plan answers {as_text(task.oracle_turn.answer)}"))
 
 
-def task_file_text(name: str, read: ReadTasks) -> Group:
-    """Show a file of tasks: how it was read, how many are usable, every problem, the first five."""
+def task_file_text(name: str, read: ReadTasks, lacking: Sequence[str] = ()) -> Group:
+    """Show a file of tasks: how it was read, how many are usable, every problem, the first five. `lacking` are the
+    workers that plans call and the pool has not."""
     lines = [(line, line.task) for line in read.lines if line.task is not None]
     bad = len(read.lines) - len(lines)
     splits = _counts_text(dict(Counter(task.ref.split for _, task in lines)))
@@ -115,6 +116,7 @@ def task_file_text(name: str, read: ReadTasks) -> Group:
         Text(read.form),
         Text(f"{name}: {len(lines):,} tasks ({splits}); {bad:,} {read.unit}s are no tasks"),
         *(Text(f"{read.unit} {line.number}: {what}") for line in read.lines for what in line.problems),
+        *([Text(f"The plans call {', '.join(lacking)}, which this pool lacks.")] if lacking else []),
         table if lines else Text('A line looks like this: {"query": "What is 6 * 7?", "answer": 42}'),
     )
 

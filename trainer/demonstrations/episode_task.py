@@ -55,13 +55,53 @@ def keep_run(store: Store, episode_id: str, pool: str, judgement: Judgement = NO
     """
     episode = store.traces.episode(episode_id)
     kept = make_task_of_run(episode, store.pools.latest(pool).pool, judgement)
-    if episode.graded is None and episode.ended is not None:
-        store.traces.append(episode_id, Graded(kept.is_right, as_text(kept.line.answer), episode.ended.at))
-        store.traces.flush()
-    if not kept.is_right:
+    if is_open_to_verdicts(episode):
+        _record_verdict(store, episode, kept.is_right, as_text(kept.line.answer))
+    elif not kept.is_right:
         store.traces.star(episode_id, False)  # a starred run is imitated
     open_task_book(pool).add([kept.line])
     return kept
+
+
+def judge_run(store: Store, episode_id: str, judgement: Judgement) -> Graded:
+    """Record what a person says of a run's answer, in place of what they said before. Without `is_right` and an answer
+    it is wrong, and nobody says which one is right. A wrong run loses its star, so that nothing imitates it.
+
+    Raises EpisodeNotFound, and UnusableTasks where the run has no answer yet, or its task's verifier judges it.
+    """
+    episode = store.traces.episode(episode_id)
+    if not is_open_to_verdicts(episode):
+        raise UnusableTasks(
+            f"the run {episode_id} is one of a task, whose verifier judges it"
+            if episode.ended is not None
+            else f"the run {episode_id} has not ended; judge it once it has"
+        )
+    if episode.answer is None:
+        raise UnusableTasks(f"the run {episode_id} has no answer to judge; keep it as a task with the right one")
+    typed = judgement.answer.strip()
+    if not typed:
+        expected = as_text(episode.answer) if judgement.is_right else ""
+        return _record_verdict(store, episode, judgement.is_right, expected)
+    row = store.traces.row(episode_id)
+    line = _write_line(episode.query, read_typed_answer(typed))
+    is_right = asyncio.run(_accepts(line, episode.answer, store.pools.latest(row.pool).pool))
+    return _record_verdict(store, episode, is_right, as_text(line.answer))
+
+
+def is_open_to_verdicts(episode: Episode) -> bool:
+    """Whether a person judges the answer of a run: it has ended, and is not one of a task with a verifier."""
+    of_task = episode.started is not None and episode.started.task is not None
+    return episode.ended is not None and (episode.graded is None or not of_task)
+
+
+def _record_verdict(store: Store, episode: Episode, is_right: bool, expected: str) -> Graded:
+    assert episode.ended is not None, "is_open_to_verdicts looked"
+    verdict = Graded(is_right, expected, episode.ended.at)
+    store.traces.append(episode.id, verdict)
+    store.traces.flush()
+    if not is_right:
+        store.traces.star(episode.id, False)  # a starred run is imitated
+    return verdict
 
 
 def make_task_of_run(episode: Episode, pool: Pool, judgement: Judgement = NOTHING_SAID) -> KeptRun:
@@ -105,8 +145,14 @@ def _check_vouched(episode: Episode, judgement: Judgement) -> None:
         return
     answer = as_text(episode.answer)
     shown = answer if len(answer) <= MAX_SHOWN_CHARS else f"{answer[:MAX_SHOWN_CHARS]}..."
-    wrong = f"its task expects {episode.graded.expected}" if episode.graded else "nothing has verified it"
+    wrong = _describe_verdict(episode.graded)
     raise UnusableTasks(f"is {shown} right? {wrong}; say that it is, or which answer is right")
+
+
+def _describe_verdict(graded: Graded | None) -> str:
+    if graded is None:
+        return "nothing has verified it"
+    return f"its task expects {graded.expected}" if graded.expected else "it was judged wrong"
 
 
 def _write_line(query: str, answer: JsonValue) -> TaskLine:

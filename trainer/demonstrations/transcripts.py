@@ -303,12 +303,13 @@ def can_demonstrate(episode: Episode, pool: LivePool, style: PromptStyle) -> boo
 def load_starred_demonstrations(
     traces: TraceStore, pool: LivePool, model: ModelSettings, rounds: int, lesson: ReaderLesson = BY_THE_LISTING
 ) -> Iterator[Demonstration]:
-    """The traces on this pool that a person starred. Those without an answer are left out, and for readers those
-    without a plan."""
+    """The traces on this pool that a person starred. Those without an answer or with a wrong one are left out, and for
+    readers those without a plan."""
     for key in traces.list_starred(pool.pool.name):
         episode = traces.episode(key)
         answered = episode.ended is not None and episode.ended.outcome == "answered"
-        if answered and can_demonstrate(episode, pool, model.prompt):
+        is_wrong = episode.graded is not None and not episode.graded.correct
+        if answered and not is_wrong and can_demonstrate(episode, pool, model.prompt):
             yield make_demonstration(episode, pool, model.dialect, model.prompt, rounds, "starred", lesson)
 
 

@@ -67,7 +67,7 @@ def _read_verdict(file: Path, number: int, line: str) -> PersonVerdict:
 
 
 def list_recorded_verdicts(traces: TraceStore, pool: str) -> list[PersonVerdict]:
-    """List what a person said of runs on a pool (*Keep as a task*), the newest first, each answer once."""
+    """List what a person said of runs on a pool, the newest first, each answer once."""
     verdicts: dict[tuple[str, str], PersonVerdict] = {}
     for row in traces.search(TraceFilter(pool=pool, limit=MAX_RUNS)):
         if row.family is not None or row.correct is None:  # a task's verifier graded it, or nobody has
@@ -79,7 +79,7 @@ def list_recorded_verdicts(traces: TraceStore, pool: str) -> list[PersonVerdict]
         # Where a person found the answer right, it was taken as the expected one: to show it would give it away.
         is_own = right and expected == as_text(episode.answer)
         verdict = PersonVerdict(
-            query=episode.query, answer=episode.answer, right=right, expected=None if is_own else expected
+            query=episode.query, answer=episode.answer, right=right, expected=None if is_own else expected or None
         )
         verdicts.setdefault((episode.query, as_text(episode.answer)), verdict)
         if len(verdicts) == MAX_VERDICTS:

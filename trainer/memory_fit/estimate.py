@@ -1,6 +1,7 @@
 """Estimates, before a job starts, whether its recipe fits into RAM or GPU memory, its episodes, and its cost.
 
-No weights are loaded. Lengths are taken at their limit: most jobs need less than the estimate.
+No weights are loaded. Lengths are taken at their limit: most jobs need less than the estimate. Where usual lengths are
+known, those count (methods/sft/memory.py).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def estimate_fit(
         cost, cost_notes = estimate_cost(recipe, pool, sum(episodes.values()))
     notes = [
         f"the {stage} stage needs most",
-        "lengths are taken at their limit, so most jobs need less",
+        "lengths are taken at their limit, so most jobs need less; those of practice tasks as they usually are",
         f"episodes: {', '.join(f'{count:,} for {name}' for name, count in episodes.items()) or 'none'}",
     ]
     suggestions = [] if fits else suggest_edits(recipe, machine, need)

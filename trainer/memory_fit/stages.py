@@ -67,6 +67,8 @@ def find_largest_stage(recipe: Recipe, machine: Machine) -> tuple[str, list[Allo
     for stage in recipe.training_stages:
         parts = stage.method.allocate(stage.settings, recipe, sizes, machine)
         stages[stage.name] = _share_out(parts, recipe.processes, sizes) if recipe.sharding == "full" else parts
+        if recipe.evaluate is not None and not machine.gpu:
+            stages[stage.name].append(_allocate_last_evaluation(sizes))
     if not stages:
         stages["evaluate"] = _allocate_evaluation(sizes, machine)
     return max(stages.items(), key=lambda stage: sum(part.bytes for part in stage[1]))
@@ -93,6 +95,15 @@ def _allocate_evaluation(sizes: ModelSizes, machine: Machine) -> list[Allocation
         Allocation(name="KV cache", bytes=cache, note=f"{EVALUATED_ROWS} rows of 2,048 tokens"),
         allocate_runtime(machine),
     ]
+
+
+def _allocate_last_evaluation(sizes: ModelSizes) -> Allocation:
+    """Estimate what the evaluation at the end of a job adds on a CPU, where a process keeps what training freed."""
+    return Allocation(
+        name="evaluation",
+        bytes=sizes.weights + EVALUATED_ROWS * 2048 * sizes.kv_token,
+        note=f"the checkpoint once more, and a cache of {EVALUATED_ROWS} rows of 2,048 tokens",
+    )
 
 
 def allocate_model(sizes: ModelSizes) -> list[Allocation]:

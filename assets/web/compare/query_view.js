@@ -10,6 +10,7 @@ import { all, one, put, query } from "./address.js";
 import { ACTIONS } from "../lib/icons.js";
 import { describeSteps, outcomeChip } from "../lib/outcome.js";
 import { needs } from "../lib/rights.js";
+import { Thumbs, verdictChip } from "../run/verdict.js";
 
 /** @typedef {import("./page.js").ComparePage} ComparePage */
 /** @typedef {import("../run/graph_frame.js").Place} Place */
@@ -26,7 +27,7 @@ export class QueryView {
   constructor(page) {
     this.page = page;
     this.shown = ""; // what the address named
-    /** @type {{ node: HTMLElement, head: HTMLElement, graph: SideGraph }[]} */
+    /** @type {{ node: HTMLElement, head: HTMLElement, graph: SideGraph, thumbs: Thumbs }[]} */
     this.sides = [];
     this.root = el("div.compare-query");
     this.composer = el("section.train-card.compare-query-composer", { "aria-label": "Query" });
@@ -230,7 +231,12 @@ export class QueryView {
       new SideGraph((step) => this.select(place, step), () => this.open_(place), (at, fitted) => this.moveAll(place, at, fitted));
     const node = el("section.compare-query-side", { "data-place": place }, head, graph.root);
     this.grid.append(node);
-    return { node, head, graph };
+    const thumbs = new Thumbs((verdict) => {
+      this.state.views[place].episode.verdict = verdict;
+      this.drawHead(place);
+      this.drawTable();
+    });
+    return { node, head, graph, thumbs };
   }
 
   /**
@@ -251,7 +257,7 @@ export class QueryView {
     const line = el(
       "div.compare-query-title", {}, dot, el("h3", { title: episode.orchestrator }, this.page.label(episode.orchestrator)), outcomeChip(episode),
     );
-    const facts = el("div.compare-query-facts", {}, answer(episode), ...agreement(episode), ...(episode.verdict ? [verdict(episode.verdict)] : []));
+    const facts = el("div.compare-query-facts", {}, answer(episode), ...agreement(episode), ...(episode.verdict ? [verdictChip(episode.verdict)] : []), ...this.sides[place].thumbs.show(episode));
     const figures = el("div.compare-query-figures");
     for (const [name, value] of [["Time", seconds(totals.wall_s)], ["Steps", describeSteps(totals.counts)], ["Tokens", count(totals.tokens_in + totals.tokens_out)], ["Cost", dollars(totals.cost)]]) {
       figures.append(el("span", {}, `${name} `, el("b", {}, String(value))));
@@ -424,14 +430,6 @@ function answer(episode) {
 /** How many of the drawn plans came to the answer. @param {import("../types").EpisodeHead} episode */
 function agreement({ agreement: plans }) {
   return plans ? [el("span.compare-query-agreement", { "data-unsure": String(plans.unsure), "data-testid": "agreement" }, plans.sentence)] : [];
-}
-
-/** @param {import("../types").Verdict} verdict */
-function verdict({ correct, expected }) {
-  return el(
-    "span.run-summary-verdict", { "data-correct": correct, "data-testid": "verdict" }, icon(correct ? ACTIONS.check : ACTIONS.cross),
-    correct ? "Correct" : `Wrong, expected ${expected}`,
-  );
 }
 
 /**

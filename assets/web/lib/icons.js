@@ -44,6 +44,8 @@ export const STATUSES = {
 
 export const ACTIONS = {
   check: "M5 12.5l5 5L19.5 7",
+  thumbUp: "M7 11v9H4v-9z M7 11l4-8a2.5 2.5 0 0 1 2.5 2.5V9H19a2 2 0 0 1 2 2.3l-1.2 7A2 2 0 0 1 17.8 20H7",
+  thumbDown: "M17 13V4h3v9z M17 13l-4 8a2.5 2.5 0 0 1-2.5-2.5V15H5a2 2 0 0 1-2-2.3l1.2-7A2 2 0 0 1 6.2 4H17",
   back: "M15 5l-7 7 7 7",
   cross: "M7 7l10 10 M17 7L7 17",
   plus: "M12 5v14 M5 12h14",

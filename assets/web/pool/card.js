@@ -149,11 +149,11 @@ function actions(page, worker) {
     node.setAttribute("aria-label", `${label} ${worker.name}`);
     row.append(node);
   };
-  if (!page.isOld()) add("pool/test_worker", "Test", ACTIONS.pulse, (event) => testOnCard(page, worker.name, event.currentTarget), false, "Call it once with its sample; without one, look whether it is there");
+  if (!page.isOld()) add("pool/test_worker", "Test", ACTIONS.pulse, (event) => testOnCard(page, worker.name, event.currentTarget), false, "Call it once with a sample input, unless a call may change something outside");
   add("pool/try_worker", "Try it", ACTIONS.play, () => openTry(page, worker), false, "Call it with arguments of your own");
   if (page.isOld()) return row;
   add("pool/save_worker", "Edit", ACTIONS.pencil, () => openWorker(page, worker, worker.name));
-  if (worker.judge_only) add("pool/measure_judge", "Measure", ACTIONS.scale, (event) => measureJudge(page, worker.name, event.currentTarget), false, "Compare it with the verdicts that you gave with Keep as a task");
+  if (worker.judge_only) add("pool/measure_judge", "Measure", ACTIONS.scale, (event) => measureJudge(page, worker.name, event.currentTarget), false, "Compare it with the verdicts that you gave on answers");
   else add("pool/evidence", "Measure", ACTIONS.scale, () => openEvidence(page, worker.name));
   add("pool/save_worker", "Clone", ACTIONS.copy, () => openWorker(page, { ...worker, name: `${worker.name}-copy`.slice(0, 48) }, null), true);
   if (REFRESHABLE.includes(worker.kind)) add("pool/refresh", "Refresh", ACTIONS.again, () => page.act({ action: "refresh", name: worker.name }));

@@ -19,6 +19,7 @@ import { openTraining } from "./training.js";
 import { openLimits, openMode, openManage, openNew } from "./settings.js";
 import { openPoolFile } from "./imports.js";
 import { openVersions } from "./versions.js";
+import { testAll } from "./worker_test.js";
 
 /** @typedef {import("../lib/api.js").Command} Command */
 
@@ -35,6 +36,7 @@ export class PoolPage {
     this.role = "all";
     this.text = "";
     this.moreShape = ""; // what the menu lists
+    this.testingWords = ""; // how far "Test all" is
     /** @type {Map<string, { values: Record<string, any>, seen: string | null }>} */
     this.tried = new Map(); // what "Try it" was given last, by worker
     /** @type {Map<string, import("../types").WorkerTest>} */
@@ -253,7 +255,21 @@ export class PoolPage {
       this.text = search.value.toLowerCase();
       this.drawGrid();
     });
-    this.tools.replaceChildren(chips, search);
+    this.testing = setKey(needs(button("Test all", () => testAll(this)), "pool/test_worker"), "test-all");
+    this.testing.title = "Call each worker that is switched on once with a sample input; those whose calls may change something are probed";
+    const offersTests = workers.some((worker) => worker.enabled) && !this.isOld();
+    this.tools.replaceChildren(chips, el("div.pool-find", {}, search, ...(offersTests ? [this.testing] : [])));
+    this.showTesting(this.testingWords);
+  }
+
+  /**
+   * How far "Test all" is, on its button; "" when it is not at work.
+   * @param {string} words
+   */
+  showTesting(words) {
+    this.testingWords = words;
+    this.testing.textContent = words || "Test all";
+    this.testing.disabled = Boolean(words);
   }
 
   drawGrid() {

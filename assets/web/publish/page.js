@@ -212,14 +212,19 @@ class PublishPage {
     return values;
   }
 
-  /** @param {Problem[]} problems */
+  /**
+   * Say each problem at its field, and bring the first one to where the eye is.
+   * @param {Problem[]} problems
+   */
   show(problems) {
     for (const field of Object.values(this.fields)) field.say("");
-    const rest = problems.filter(([where, what]) => {
-      this.fields[where]?.say(what);
-      return !this.fields[where];
-    });
-    this.general.textContent = plain(rest);
+    for (const [where, what] of problems) this.fields[where]?.say(what);
+    this.general.textContent = plain(problems.filter(([where]) => !this.fields[where]));
+    const wrong = Object.entries(this.fields).find(([name]) => problems.some(([where]) => where === name));
+    if (!problems.length) return;
+    const place = wrong ? wrong[1].node : this.general;
+    place.scrollIntoView({ block: "nearest" });
+    /** @type {HTMLElement | null} */ (wrong?.[1].node.querySelector("input, select, textarea"))?.focus({ preventScroll: true });
   }
 
   // The preview

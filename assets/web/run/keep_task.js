@@ -98,16 +98,19 @@ function confirmation(send) {
  */
 function correction(episode, send) {
   const input = el("input", { type: "text", autocomplete: "off" });
-  input.value = episode.verdict && !episode.verdict.correct ? episode.verdict.expected : "";
-  const field = labelField(episode.answer === null ? "The right answer" : "No, it is", input, FORMS);
+  const isJudgedWrong = episode.verdict && !episode.verdict.correct;
+  input.value = (isJudgedWrong ? episode.verdict.expected : episode.answer) || "";
+  const field = labelField("What is right?", input, FORMS);
   const save = el("button.page-button", { type: "submit" }, "Keep this answer");
   const form = el(
     "form.run-keep-correction", {}, field.node, save, el("span", {}, "The task has this answer, and no plan: the one of this run is not learnt from."),
   );
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    field.say(input.value.trim() ? "" : "Write the right answer.");
-    if (input.value.trim()) send(save, { answer: input.value });
+    const written = input.value.trim();
+    const unchanged = written === episode.answer?.trim();
+    field.say(!written ? "Write the right answer." : unchanged ? "Correct the answer first, or keep it as it is with “Yes, keep it”." : "");
+    if (written && !unchanged) send(save, { answer: input.value });
   });
   return form;
 }

@@ -1,12 +1,12 @@
 // The strip above the graph: query, state, answer, verdict and totals.
 
-import { copyButton, count, dollars, el, icon, seconds } from "../lib/dom.js";
+import { copyButton, count, dollars, el, seconds } from "../lib/dom.js";
 import { exportMenu } from "../lib/export_menu.js";
-import { ACTIONS } from "../lib/icons.js";
 import { describeSteps, isOver, outcomeChip } from "../lib/outcome.js";
 import { SAVE, STAR, starButton } from "../lib/star.js";
 import { keepTaskButton } from "./keep_task.js";
 import { offerList } from "./offers.js";
+import { Thumbs, verdictChip } from "./verdict.js";
 
 /** @typedef {import("../types").EpisodeHead} EpisodeHead */
 /** @typedef {import("../types").TurnView} TurnView */
@@ -27,7 +27,9 @@ export class Summary {
     this.episode = null; // as it was drawn last
     /** @type {{ episode: string, actions: HTMLElement[] } | null} */
     this.kept = null; // the actions on an episode, drawn once
-    this.onJudged = () => {}; // hears that a person has said whether the answer is right
+    /** @type {(() => void) | null} */
+    this.onJudged = null; // hears that a person has said whether the answer is right; without it nobody is asked
+    this.thumbs = new Thumbs(() => this.onJudged?.());
     this.root = el("section.run-summary", { "aria-label": "Summary" });
   }
 
@@ -61,7 +63,8 @@ export class Summary {
     const focused = /** @type {HTMLElement} */ (this.root.contains(document.activeElement) ? document.activeElement : null);
     this.root.replaceChildren(
       heading(episode, actions, [shown && this.workersLine(shown), recalled && this.lessonsLine(recalled)].filter(Boolean)),
-      ...this.agreementLine(episode), ...this.confidenceLine(episode), result(episode), ...this.finalLine(episode), ...depthLine(episode),
+      ...this.agreementLine(episode), ...this.confidenceLine(episode),
+      result(episode, this.onJudged ? this.thumbs.show(episode) : []), ...this.finalLine(episode), ...depthLine(episode),
       figures(totals, episode, clock),
       ...(episode.offers.length ? [offerList(episode, this.onStarted)] : []),
     );
@@ -76,7 +79,7 @@ export class Summary {
   actions(episode) {
     const star = starButton(episode.id, null, episode.what_if_of ? SAVE : STAR);
     const menu = exportMenu(episode.id);
-    const keep = keepTaskButton(() => this.episode, () => this.onJudged());
+    const keep = keepTaskButton(() => this.episode, () => this.onJudged?.());
     star.dataset.whenOver = menu.dataset.whenOver = keep.dataset.whenOver = "1";
     const download = { href: `/api/episodes/${encodeURIComponent(episode.id)}`, download: "" };
     return [...this.more(), star, keep, copyButton(() => location.href, "Copy link"), el("a.podium-link", download, "Download trace"), menu];
@@ -187,8 +190,11 @@ function parentLink(episode) {
   return [el("a.podium-link", { href }, `Called by step ${episode.parent.step} of another episode`)];
 }
 
-/** @param {import("../types").EpisodeHead} episode */
-function result(episode) {
+/**
+ * @param {import("../types").EpisodeHead} episode
+ * @param {HTMLElement[]} thumbs
+ */
+function result(episode, thumbs) {
   const box = el("div.run-summary-result");
   if (episode.answer !== null) {
     box.append(el("span.run-summary-label", {}, "Answer"), el("output.run-summary-answer", { "data-testid": "answer", tabindex: "0" }, episode.answer));
@@ -200,19 +206,11 @@ function result(episode) {
     const why = episode.reason || "The process that ran this episode ended; what it had recorded is below.";
     box.append(el("span.run-summary-label", {}, "No answer"), el("span.run-summary-reason", {}, why));
   }
-  if (episode.verdict) box.append(verdict(episode.verdict));
+  if (episode.verdict) box.append(verdictChip(episode.verdict));
   if (episode.not_judged)
     box.append(el("span.run-summary-verdict", { "data-correct": "unknown", "data-testid": "not-judged" }, `Not judged: ${episode.not_judged}`));
+  box.append(...thumbs);
   return box;
-}
-
-/** @param {import("../types").Verdict} document */
-function verdict({ correct, expected, of_plan: ofPlan }) {
-  const word = ofPlan ? "The plan's own answer: " : "";
-  return el(
-    "span.run-summary-verdict", { "data-correct": correct, "data-testid": "verdict" }, icon(correct ? ACTIONS.check : ACTIONS.cross),
-    word + (correct ? "Correct" : `Wrong, expected ${expected}`),
-  );
 }
 
 /**

@@ -13,6 +13,11 @@ import { bytes, sentence } from "./formats.js";
  */
 
 const FIT_MS = 900;
+const SETTLE_MS = 100;
+const MAX_SETTLE_MS = 10_000;
+/** Why there is no estimate, by the key of the recipe that cannot be used.
+ * @type {Record<string, string>} */
+const UNKNOWN_UNTIL = { where: "Known once it runs on a machine that can do it.", "model.base": "Known once the model is there." };
 
 export class FitCard {
   /**
@@ -27,12 +32,21 @@ export class FitCard {
     this.key = null; // of the recipe that is estimated
     /** @type {string | null} */
     this.shown = null; // of the one that is shown
+    this.isEstimating = false;
     this.root = el("div.train-fit");
+  }
+
+  /** Wait until it is known whether the recipe fits, a while at most. */
+  async settle() {
+    for (let waited = 0; this.isEstimating && waited < MAX_SETTLE_MS; waited += SETTLE_MS) {
+      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+    }
   }
 
   /** Say nothing of values that cannot be used: the estimate was of others. */
   withdraw() {
     clearTimeout(this.waiting);
+    this.isEstimating = false;
     this.key = this.shown = null;
     this.tooLarge = "";
     delete this.root.dataset.fits;
@@ -46,18 +60,22 @@ export class FitCard {
    */
   estimate(recipe, missing) {
     clearTimeout(this.waiting);
+    this.isEstimating = false;
     const key = (this.key = JSON.stringify(recipe));
     if (key === this.shown) return;
     this.shown = null;
     this.tooLarge = "";
-    if (missing.some((item) => item.key === "model.base" && item.blocks)) {
-      this.root.replaceChildren(el("h3", {}, "Will it fit?"), el("p.train-mute", {}, "Known once the model is there."));
+    const lacking = Object.keys(UNKNOWN_UNTIL).find((name) => missing.some((item) => item.key === name && item.blocks));
+    if (lacking) {
+      this.root.replaceChildren(el("h3", {}, "Will it fit?"), el("p.train-mute", {}, UNKNOWN_UNTIL[lacking]));
       return;
     }
     this.root.replaceChildren(el("p.train-mute", {}, "Will it fit? Estimating …"));
+    this.isEstimating = true;
     this.waiting = setTimeout(async () => {
       const reply = await this.ask({ action: "fit", recipe: JSON.parse(key) });
       if (this.key !== key) return;
+      this.isEstimating = false;
       this.shown = key;
       this.root.replaceChildren(
         ...(reply.ok

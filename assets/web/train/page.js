@@ -2,7 +2,7 @@
 // one job. Which job, tab and step are shown lives in the address.
 
 import { getDocument, sendCommand } from "../lib/api.js";
-import { Drawer } from "../lib/controls.js";
+import { Drawer, busy } from "../lib/controls.js";
 import { Housekeeping } from "../lib/housekeeping.js";
 import { Toast, plain } from "../lib/reply.js";
 import { el, heading, recall, remember } from "../lib/dom.js";
@@ -226,6 +226,7 @@ export class TrainPage {
       return;
     }
     const rents = isRented(this.recipe.where);
+    if (!rents && this.fit.isEstimating) await busy(this.card.button, "Will it fit? …", () => this.fit.settle());
     if (!rents && this.fit.tooLarge && !(await this.card.confirm(this.fit.tooLarge))) return;
     this.sending = true;
     this.card.drawButton();

@@ -48,10 +48,12 @@ export class StartCard {
     this.needs = el("div.train-needs", { id: "train-needs" });
     this.button = el("button.page-primary.train-go", { type: "button", "aria-describedby": "train-needs" }, "Start");
     this.button.addEventListener("click", () => page.submit());
+    this.foot = el("div.train-foot", {}, this.needs, this.button);
+    this.noGpu = el("p.train-no-gpu", { role: "status" }, icon(ACTIONS.warn), el("b", {}, "No GPU here"), "This recipe needs one. Choose where it runs:");
     this.terminal = el("details.train-terminal");
     this.tiny = el("p.train-honest", {}, TINY);
     this.root.replaceChildren(
-      el("h2", {}, "New job"), picker, this.about, place, this.addressLine, this.edit, page.fit.root, this.tiny, this.needs, this.button, this.terminal,
+      el("h2", {}, "New job"), picker, this.noGpu, place, this.addressLine, this.about, this.edit, page.fit.root, this.tiny, this.foot, this.terminal,
     );
   }
 
@@ -96,6 +98,8 @@ export class StartCard {
     );
     const writes = this.writesAddress && !isCluster(where);
     this.place.value = writes ? CLUSTER : where;
+    const isWrongPlace = (this.page.missing || []).some((item) => item.key === "where" && item.blocks);
+    this.noGpu.hidden = where !== HERE || !isWrongPlace;
     this.addressLine.hidden = !writes && !isCluster(where);
     if (document.activeElement !== this.address) this.address.value = isCluster(where) ? where : "";
   }
@@ -133,6 +137,7 @@ export class StartCard {
     if (reply.ok) this.place.showPicker?.();
   }
 
+  /** What is missing, right above the button that it keeps from starting. */
   drawNeeds() {
     const { page } = this;
     const problems = page.problems.map(([key, sentence]) => ({ key, sentence, link: "", blocks: true }));

@@ -40,8 +40,8 @@ MAX_SECONDS = 3600
 MAX_SAMPLES = 100
 RECORDED_CALLS = 200
 HOW_TO_GIVE_VERDICTS = (
-    "You have given no verdict on runs of this pool yet: say of some whether they are right (Keep as a task), or give "
-    f"podium pool judge a file with --verdicts. Its lines look like this: {EXAMPLE}"
+    "You have given no verdict on runs of this pool yet: say of some whether they are right (the thumbs beside an "
+    f"answer, or Keep as a task), or give podium pool judge a file with --verdicts. Its lines look like this: {EXAMPLE}"
 )
 ORCHESTRATORS = ("", REFERENCE_PLANS)  # what the page offers; a command may name any
 

@@ -20,7 +20,7 @@ from studio.access.pool_rights import check_address, check_worker
 from studio.frame.commands import Fields, PageCommands, PageReply, command, table, text, words
 from studio.pages.pool.documents import describe_target
 from studio.pages.pool.schema import GalleryDocument, ModelChoice, TemplateCard
-from studio.pages.pool.try_worker import run_worker_test
+from studio.pages.pool.worker_test import run_worker_test
 from studio.runtime import Runtime
 
 Edit = Callable[..., PageReply]  # changes a pool, saves it and answers with the page's new state
@@ -129,7 +129,8 @@ class GalleryCommands(PageCommands):
         pool = self._pools.latest(text(fields, "pool")).pool
         spec = pool.worker(text(fields, "name"))
         check_worker(spec.model_copy(update={"enabled": True}), pool)
-        test = run_worker_test(self._runtime, spec)
+        tried = table(fields, "tried") if fields.get("tried") else None
+        test = run_worker_test(self._runtime, pool.name, spec, tried)
         return PageReply(fields={"test": test.to_json()})
 
 

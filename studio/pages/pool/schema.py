@@ -209,9 +209,10 @@ class WorkerTest(PageDocument):
 
     how: Literal["call", "probe"]
     status: str
-    latency_s: float
+    latency_s: float | None
     text: str
     asked: str
+    note: str = Field(description='Where the input of the call comes from, or why it was not called; "" for its own.')
 
 
 class TryForm(PageDocument):

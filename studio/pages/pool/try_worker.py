@@ -1,43 +1,15 @@
-"""A worker's test from its card: its own sample call where it has one, otherwise its probe."""
+"""What "Try it" begins with, and what it shows of a call."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
 from pool_registry.actions import JsonValue, Observation, as_text
 from pool_registry.errors import WorkerFault
-from pool_registry.kinds import open_worker
 from pool_registry.worker import Worker, WorkerSpec
-from studio.pages.pool.schema import ObservationDocument, WorkerTest
+from studio.pages.pool.schema import ObservationDocument
 from studio.runtime import Runtime
-
-MAX_SHOWN_CHARS = 2000
-NO_HITS = "no_hits"
-
-
-def run_worker_test(runtime: Runtime, spec: WorkerSpec) -> WorkerTest:
-    """What came of it, for the page. Raises InvalidPool when the worker cannot be opened.
-
-    Only a kind's own sample is called: made-up arguments could have effects in another service.
-    """
-    worker = open_worker(spec)
-    sample = find_sample(runtime, worker)
-    if not sample or spec.kind == "orchestrator":
-        return _probe(runtime, spec)
-    seen = runtime.try_worker(alone(spec), sample, worker.sample_seen)
-    probe = _probe(runtime, spec)  # for the light of its card, too
-    if seen.error is not None and seen.error.code == NO_HITS:
-        return probe  # a person's own documents need not hold the sample's words
-    document = build_observation(seen)
-    return WorkerTest(
-        how="call",
-        status=document.status,
-        latency_s=seen.latency_s,
-        text=str(document.value if seen.ok else document.error)[:MAX_SHOWN_CHARS],
-        asked=as_text(next(iter(sample.values()))),
-    )
 
 
 def find_sample(runtime: Runtime, worker: Worker[Any]) -> Mapping[str, JsonValue]:
@@ -51,16 +23,8 @@ def find_sample(runtime: Runtime, worker: Worker[Any]) -> Mapping[str, JsonValue
     return calls[0].arguments if calls else worker.sample
 
 
-def _probe(runtime: Runtime, spec: WorkerSpec) -> WorkerTest:
-    started = time.perf_counter()
-    health = runtime.check_workers([spec])[0]
-    latency_s = time.perf_counter() - started
-    status = "OK" if health.ok else "EXEC_ERR"
-    return WorkerTest(how="probe", status=status, latency_s=latency_s, text=health.text, asked="")
-
-
 def alone(spec: WorkerSpec) -> WorkerSpec:
-    """The worker without those that stand in for it: a test is about the worker itself."""
+    """The worker without those that stand in for it: a call is about the worker itself."""
     return spec.model_copy(update={"fallback": "", "cache": False})
 
 

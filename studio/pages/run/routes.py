@@ -140,6 +140,19 @@ def routes(runtime: Runtime) -> APIRouter:
             return JSONResponse({"pool": pool, "problem": str(error)})
         return JSONResponse({"pool": pool, "problem": ""})
 
+    @router.post("/{episode_id}/verdict")
+    @needs("editor")
+    def judge(episode_id: str, judged: Judged) -> JSONResponse:
+        """Record what a person says of a run's answer; `problem` says why it cannot be judged."""
+        from trainer.demonstrations.episode_task import Judgement, judge_run  # imports what training needs
+
+        find_row(runtime, episode_id)
+        try:
+            verdict = judge_run(runtime.store, episode_id, Judgement(judged.right, judged.answer))
+        except (PoolError, OrchestratorError, TrainerError) as error:
+            return JSONResponse({"problem": str(error)})
+        return JSONResponse({"right": verdict.correct, "expected": verdict.expected, "problem": ""})
+
     router.include_router(what_if_routes(runtime))
     router.include_router(approval_routes(runtime))
     router.include_router(credit_routes(runtime))

@@ -36,10 +36,11 @@ GB = 1_000_000_000
 
 
 def find_gaps(recipe: Recipe, store: Store) -> list[LaunchGap]:
-    """Find everything that prevents a start, and what should be known before one."""
+    """Find everything that prevents a start, and what should be known before one; a wrong place comes first."""
     pool = _pool(recipe, store)
     checks = CHECKS if recipe.place.is_here else [check for check in CHECKS if check not in OF_THIS_MACHINE]
-    return [gap for check in checks for gap in check(recipe, pool, store)]
+    gaps = [gap for check in checks for gap in check(recipe, pool, store)]
+    return sorted(gaps, key=lambda gap: not (gap.key == "where" and gap.blocks))
 
 
 def _pool_missing(recipe: Recipe, pool: Pool | None, _store: Store) -> Iterator[LaunchGap]:

@@ -235,7 +235,7 @@ def build_preview(read: ReadTasks, pool: Pool) -> TasksPreview:
             )
             for kind, task in first_of_each_kind.items()
         ],
-        lacking=sorted({name for _, task in lines for name in task.list_missing_workers(pool)}),
+        lacking=read.list_lacking_workers(pool),
     )
 
 

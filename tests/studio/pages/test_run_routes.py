@@ -239,6 +239,11 @@ def test_a_run_is_kept_only_with_somebodys_word_for_its_answer(client, runtime, 
     assert open_task_book("starter").read() == []
     assert client.post(f"/api/episodes/{unverified}/task", json={"answer": "297"}).json()["problem"] == ""
     assert client.post(f"/api/episodes/{episode}/task").json()["problem"] == "", "a verifier has found it right"
+    overruled = client.post(f"/api/episodes/{episode}/verdict", json={"answer": "1"}).json()
+    assert "whose verifier judges it" in overruled["problem"]
+    judged = client.post(f"/api/episodes/{unverified}/verdict", json={"right": True}).json()
+    assert judged == {"right": True, "expected": "269", "problem": ""} and store.traces.row(unverified).correct
+    assert client.post("/api/episodes/nothing/verdict", json={"right": True}).status_code == 404
     corrected, verified = (row.task for row in open_task_book("starter").read())
     assert corrected is not None and corrected.verifier.accepts("297") and corrected.oracle_turn is None
     assert verified is not None and verified.oracle_turn is not None

@@ -14,7 +14,9 @@ from tests.studio.support.making import wait_for_making
 from tests.trainer.support.shop import build_shop
 from tests.trainer.support.task_files import TEXT_FILES, write_parquet
 from trainer.__main__ import app
+from trainer.errors import UnusableTasks
 from trainer.tasks.practice.stored import find_practice_file
+from trainer.tasks.sources.files.reader import read_task_file
 
 PLAN = {
     "steps": [{"id": 1, "worker": "calc", "arguments": {"expression": "6 * 7"}, "access": []}],
@@ -88,6 +90,44 @@ def test_an_uploaded_file_is_read_as_the_commands_read_it(send, tmp_path, name):
     )
     assert f"{name}: 2 tasks" in checked.output
     assert send("add_tasks", **upload)["tasks"]["own"] == 2
+
+
+WRONG_LINES = (
+    '{"query": "What is 6 * 7?", "answer": 42}',
+    "nonsense",
+    '{"query": "What is 6 * 7?", "answer": 42}',
+    '{"query": "What is 6 * 8?"}',
+    '{"query": "[b]x[/b]", "answer": "Paris", "split": "tomorrow"}',
+    '{"query": "q", "answer": 1, "plan": {"steps": [{"worker": "ghost", "arguments": {}}], "answer": "$1"}}',
+    '{"query": "r", "answer": 1, "plan": {"steps": [{"worker": "ghost", "arguments": {}}], "answer": "$2"}}',
+    '{"query": "s", "answer": "a", "verifier": {"kind": "regex", "pattern": "("}}',
+)
+
+
+def test_the_command_and_the_page_find_the_same_problems(send, tmp_path, runtime, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    path = tmp_path / "wrong.jsonl"
+    path.write_text("\n".join(WRONG_LINES))
+    preview = send("read_tasks", text=path.read_text())["preview"]
+    options = ["--pool", "shop", "--home", str(runtime.store.home.root)]
+    checked = CliRunner().invoke(app, ["tasks", "check", str(path), *options]).output
+    lines = {line.strip() for line in checked.splitlines()}
+    problems = {f"line {problem['line']}: {problem['sentence']}" for problem in preview["problems"]}
+    assert len(problems) >= 5 and problems == {line for line in lines if line.startswith("line ") and ": " in line}
+    assert preview["lacking"] == ["ghost"] and "The plans call ghost, which this pool lacks." in lines
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_bytes_are_no_tasks_but_a_clear_error(send, tmp_path, seed):
+    content = random.Random(seed).randbytes(200_000)
+    path = tmp_path / "noise"
+    path.write_bytes(content)
+    with pytest.raises(UnusableTasks, match="seems to be binary data") as refused:
+        read_task_file(path)
+    for posted in ({"name": "noise", "data": b64encode(content).decode()}, {"text": content.decode("latin-1")}):
+        ((_, problem),) = send("read_tasks", **posted)["problems"]
+        assert "seems to be binary data; give lines such as" in problem
+        assert problem.partition(" holds ")[2] == str(refused.value).partition(" holds ")[2]
 
 
 def test_columns_are_chosen_where_a_file_does_not_say(send):

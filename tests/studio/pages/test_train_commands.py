@@ -123,7 +123,19 @@ def test_a_gpu_that_cannot_be_used_is_told_but_does_not_prevent_a_start(commands
     assert "version mismatch" in gap["sentence"] and "Restart the machine" in gap["sentence"] and not gap["blocks"]
 
 
+@pytest.mark.parametrize(
+    "preset", ["single-gpu-24gb", "single-gpu-80gb", "conductor-paper", "paramanager-paper", "reader-gpu"]
+)
+def test_a_preset_for_a_gpu_says_first_that_there_is_none(commands, monkeypatch, preset):
+    monkeypatch.setattr("trainer.jobs.gpus.list_gpus", list)
+    missing = commands.run("preset", {"name": preset})["missing"]
+    first = missing[0]
+    assert first["key"] == "where" and first["blocks"] and first["sentence"].startswith("No GPU here")
+    assert "Runs on" in first["sentence"] and not any("make vllm" in gap["sentence"] for gap in missing)
+
+
 def test_everything_that_prevents_a_start_is_named(commands, runtime, monkeypatch):
+    monkeypatch.setattr("trainer.jobs.gpus.list_gpus", lambda: ["0"])
     monkeypatch.setattr("trainer.learner.vllm_server.is_installed", lambda: False)
     runtime.store.pools.save(Pool(name="bare", workers=()))
     told = commands.run(

@@ -7,10 +7,12 @@ import os
 import random
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -105,6 +107,41 @@ def test_own_functions_are_published_together_with_the_model(hub, home):
         assert b"return 2 * x" in repo.files["workers/double/tools.py"]
         assert b"workers/double/tools.py:double" in repo.files["pool.json"]
     assert "ask.py" in hub[1].model("own").files
+
+
+def test_a_dry_run_of_own_functions_mcp_and_sqlite_works_in_the_default_setting(hub, home, tmp_path):
+    (tmp_path / "bakery.py").write_text("def double(x: float) -> float:\n    return 2 * x\n")
+    with closing(sqlite3.connect(tmp_path / "bakery.db")) as database:
+        database.executescript("create table orders (item text, pieces integer);")
+    number = {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}
+    counted = {"query": "select sum(pieces) from orders where item = :item", "parameters": {"item": "of an item"}}
+    local = {"name": "local", "command": sys.executable}
+    remote = {"name": "remote", "transport": "http", "url": "https://tools.example.com/mcp"}
+
+    def add_worker(name: str, kind: str, **config: object) -> WorkerSpec:
+        return WorkerSpec(name=name, kind=kind, description=f"The worker {name}.", config=config)
+
+    store = prepare_store(str(home))
+    workers = (
+        add_worker("double", "function", target=f"{tmp_path / 'bakery.py'}:double", parameters=number),
+        add_worker("orders", "sql", database=str(tmp_path / "bakery.db"), **counted),
+        add_worker("local_tool", "mcp", server=local, tool="double", parameters=number),
+        add_worker("remote_tool", "mcp", server=remote, tool="double", parameters=number),
+    )
+    store.pools.save(Pool(name="bakery", workers=workers))
+    store.close()
+    options = ["publish", "--pool", "bakery", "--orchestrator", "starter-grpo", "--repo", "b", "--visitors", "own_key"]
+    out = tmp_path / "out"
+    options += ["--take", "double", "--take", "orders", "--dry-run", "--out", str(out)]
+    done = _studio(options, home, _environment(hub[0], home))
+    assert done.returncode == 0, done.stderr
+    assert "worker local_tool: it starts a program on this machine" in done.stdout and not hub[1].repos
+    for repo in ("model", "space"):
+        pool = (out / repo / "pool.json").read_text()
+        assert "workers/double/bakery.py:double" in pool and "https://tools.example.com/mcp" in pool
+        assert str(tmp_path) not in pool and "local_tool" not in pool
+        assert (out / repo / "workers" / "orders" / "bakery.db").read_bytes().startswith(b"SQLite format 3")
+    assert "workers/double/bakery.py:double" in (out / "model" / "ask.py").read_text()
 
 
 def test_secrets_go_through_the_secrets_api_and_into_no_file(hub, home):

@@ -17,6 +17,7 @@ from studio.publish.plan import make_plan
 from studio.publish.request import Publication, PublishError
 from studio.publish.traces import choose_runs, list_candidates, record_examples
 from tests.studio.support.recorded import Named
+from trainer.demonstrations.episode_task import Judgement, keep_run
 
 
 @pytest.fixture
@@ -61,6 +62,13 @@ def test_only_right_and_starred_runs_are_chosen_whatever_their_steps(runtime, re
         "long and wrong": False, "liked and wrong": False,
     }  # fmt: skip
     assert [row["correct"] for row in rows[-2:]] == [False, False], "wrong ones stand last"
+
+
+def test_a_run_that_a_person_confirmed_is_chosen_and_one_that_they_corrected_is_not(runtime, record, mine):
+    confirmed, corrected = record("How much is 1 + 1?", 1), record("How much is 2 + 2?", 2)
+    keep_run(runtime.store, confirmed, mine.pool, Judgement(is_right=True))
+    keep_run(runtime.store, corrected, mine.pool, Judgement(answer="4"))
+    assert [row.id for row in choose_runs(runtime.store, mine)] == [confirmed]
 
 
 def test_a_replay_of_unverified_runs_wants_a_persons_choice(runtime, record, mine, tmp_path):

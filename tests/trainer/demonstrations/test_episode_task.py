@@ -14,10 +14,12 @@ from orchestrator.traces.store import open_store
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.storage.data_folder import find_home
 from tests.trainer.support.shop import build_shop
-from trainer.demonstrations.episode_task import Judgement, keep_run
+from trainer.demonstrations.episode_task import Judgement, judge_run, keep_run
+from trainer.demonstrations.transcripts import load_starred_demonstrations
 from trainer.errors import UnusableTasks
 from trainer.evaluation.judging import list_recorded_verdicts
 from trainer.evaluation.trials import run_task
+from trainer.recipe_sections import ModelSettings
 from trainer.tasks.practice.stored import open_task_book
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import NumberWithin
@@ -142,3 +144,45 @@ def test_what_a_person_said_of_runs_is_what_judges_are_measured_against(store, r
     mine, corrected = list_recorded_verdicts(store.traces, "shop")
     assert (mine.answer, mine.right, mine.expected) == (43, True, None), "its own answer would give the verdict away"
     assert (corrected.answer, corrected.right, corrected.expected) == (42, False, "43")
+
+
+def test_a_verdict_is_recorded_can_be_changed_and_takes_a_wrong_runs_star(store, record):
+    episode = record(WRONG)
+    store.traces.star(episode, True)
+    assert judge_run(store, episode, YES).expected == "42" and store.traces.row(episode).correct
+    assert store.traces.list_starred() == [episode]
+    corrected = judge_run(store, episode, Judgement(answer="43"))
+    assert (corrected.correct, corrected.expected) == (False, "43") and store.traces.row(episode).correct is False
+    assert store.traces.list_starred() == []
+    assert list_recorded_verdicts(store.traces, "shop")[0].expected == "43"
+    judge_run(store, episode, Judgement())
+    assert store.traces.episode(episode).graded.expected == ""
+    (verdict,) = list_recorded_verdicts(store.traces, "shop")
+    assert (verdict.right, verdict.expected) == (False, None), "nobody says which answer is right"
+    with pytest.raises(UnusableTasks, match="is 42 right\\? it was judged wrong"):
+        keep_run(store, episode, "shop")
+    assert keep_run(store, episode, "shop", Judgement(answer="43")).line.answer == 43
+    assert store.traces.episode(episode).graded.expected == "43"
+
+
+def test_a_typed_answer_that_the_run_has_is_right(store, record):
+    assert judge_run(store, record(RIGHT), Judgement(answer="43.0")).correct
+
+
+def test_the_verifier_of_a_task_is_not_overruled(store, record):
+    task = Task(TaskRef("own", 0, "test", 0), QUERY, NumberWithin(43, 0.1))
+    with pytest.raises(UnusableTasks, match="whose verifier judges it"):
+        judge_run(store, record(WRONG, task), YES)
+
+
+def test_a_wrong_run_teaches_nothing_even_where_it_is_starred_again(store, record):
+    right, wrong = record(RIGHT), record(WRONG)
+    judge_run(store, wrong, Judgement())
+    for episode in (right, wrong):
+        store.traces.star(episode, True)
+
+    async def load() -> list[str]:
+        async with live_pool(store.pools.latest("shop").pool) as live:
+            return [row.episode for row in load_starred_demonstrations(store.traces, live, ModelSettings(), 4)]
+
+    assert asyncio.run(load()) == [right]

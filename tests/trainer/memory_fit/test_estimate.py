@@ -313,6 +313,22 @@ def test_the_presets_for_readers_fit_the_machine_of_their_title(
     assert fit.fits and 0 < fit.need_bytes < machine.free
 
 
+MEASURED_OWN_POOL = (5.8e9, 7.8e9)  # peaks of two jobs on two cores: 6 steps and 20 episodes, 27 steps and 100
+
+
+def test_what_own_pool_needs_is_within_half_of_what_it_took(tmp_path, monkeypatch):
+    monkeypatch.setattr("trainer.precision.measure_speedup", lambda: 2.5)
+    ready = load_recipe("own-pool")
+    folder = checkpoint(tmp_path, SMOLLM2_135M)
+    model = ready.model.model_copy(update={"base": folder, "start": ""})
+    fit = estimate_fit(ready.model_copy(update={"model": model}), machine=PROCESSOR)
+    assert all(taken / 1.5 <= fit.need_bytes <= taken * 1.5 for taken in MEASURED_OWN_POOL), fit.need_bytes
+    assert part(fit, "evaluation").bytes and "practice tasks as they usually are" in fit.note
+    elsewhere = ready.model_copy(update={"tasks": ready.tasks.model_copy(update={"source": "forge"}), "model": model})
+    at_its_limit = estimate_fit(elsewhere, machine=PROCESSOR).need_bytes
+    assert at_its_limit > 2 * fit.need_bytes, "rows of other tasks may reach their limit"
+
+
 @pytest.mark.parametrize(
     ("preset", "config"),
     [("single-gpu-24gb", QWEN3_4B), ("single-gpu-80gb", QWEN3_4B), ("paramanager-paper", QWEN3_4B),

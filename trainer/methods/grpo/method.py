@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from trainer.recipe import Recipe
 
 BACKEND = "grpo.rollouts.backend"
+NO_GPU = (
+    "No GPU here, and vLLM needs one. Choose a machine that has one under “Runs on” (where), or a preset for a CPU, "
+    "such as own-pool."
+)
 
 
 def halve_micro_batch(recipe: Recipe) -> Edit:
@@ -161,11 +165,14 @@ class Grpo(Method[GrpoSettings]):
                 yield LaunchGap(f"grpo.rewards.{index}.term", as_sentence(problem))
 
     def find_machine_gaps(self, settings: GrpoSettings, recipe: Recipe) -> Iterator[LaunchGap]:
+        from trainer.jobs.gpus import list_gpus
         from trainer.learner.vllm_server import INSTALL_VLLM, is_installed
 
         rollouts = settings.rollouts
         runs_vllm = rollouts.backend == "vllm-colocate" or (rollouts.backend == "vllm" and not rollouts.vllm_url)
-        if runs_vllm and not is_installed():
+        if runs_vllm and not list_gpus():
+            yield LaunchGap("where", NO_GPU)
+        elif runs_vllm and not is_installed():
             sentence = f"vLLM is not installed. Run `{INSTALL_VLLM}`, or choose the backend transformers."
             yield LaunchGap(BACKEND, sentence)
         if rollouts.backend == "vllm" and recipe.model.lora is None:

@@ -140,9 +140,10 @@ class Sft(Method[SftSettings]):
             yield LaunchGap(TEACHER, as_sentence(EXPLAIN_NO_PLANS))
 
     def allocate(self, settings: SftSettings, recipe: Recipe, sizes: ModelSizes, machine: Machine) -> list[Allocation]:
-        from trainer.methods.sft.memory import allocate_step
+        from trainer.methods.sft.memory import allocate_step, find_usual_rows
 
-        return allocate_step(settings, recipe.processes, sizes, machine, recipe.model.checkpointing)
+        usual = find_usual_rows(settings, recipe, machine)
+        return allocate_step(settings, recipe.processes, sizes, machine, recipe.model.checkpointing, usual)
 
     def count_episodes(self, settings: SftSettings, recipe: Recipe) -> dict[str, int]:
         demonstrations = settings.demonstrations

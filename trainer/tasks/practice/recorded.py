@@ -11,10 +11,12 @@ EPISODES = 200
 PER_WORKER = 24
 
 
-def list_recorded_arguments(traces: TraceStore, pool: str) -> dict[str, list[dict[str, JsonValue]]]:
-    """List arguments by worker, the newest first, of calls that used no other step's output."""
+def list_recorded_arguments(
+    traces: TraceStore, pool: str, episodes: int = EPISODES
+) -> dict[str, list[dict[str, JsonValue]]]:
+    """List arguments by worker, the newest first, of calls that used no other step's output, in the newest runs."""
     arguments: defaultdict[str, list[dict[str, JsonValue]]] = defaultdict(list)
-    for row in traces.search(TraceFilter(pool=pool, limit=EPISODES)):
+    for row in traces.search(TraceFilter(pool=pool, limit=episodes)):
         for run in traces.episode(row.id).steps.values():
             alone = not run.step.references and not run.step.access
             worker_calls = arguments[run.step.worker]

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from pool_registry.pool import Pool
 from pool_registry.text import one_line, shorten
 from trainer.errors import UnusableTasks
 from trainer.tasks.sources.files.cells import write_fields
@@ -52,6 +53,11 @@ class ReadTasks:
     lines: list[FileLine]
     columns: tuple[str, ...] = ()
     chosen: Columns | None = None
+
+    def list_lacking_workers(self, pool: Pool) -> list[str]:
+        """The names of the workers that plans of the tasks call and a pool lacks."""
+        tasks = (line.task for line in self.lines if line.task is not None)
+        return sorted({name for task in tasks for name in task.list_missing_workers(pool)})
 
 
 def read_task_file(file: Path, options: ReadOptions = ReadOptions()) -> ReadTasks:
