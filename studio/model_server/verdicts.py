@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from orchestrator.errors import EpisodeNotFound
+from orchestrator.errors import EpisodeNotFound, OrchestratorError
 from orchestrator.traces.store import Store
 from pool_registry.errors import PoolError
 from pool_registry.kinds import field_problems
@@ -69,7 +69,7 @@ def record_verdict(store: Store, name: str, user: str, verdict: ServedVerdict) -
         graded = judge_run(store, trace, Judgement(bool(verdict.right), verdict.answer))
     except EpisodeNotFound as error:
         raise ApiError(404, f"there is no completion {name[:80]!r} of yours", "not_found") from error
-    except (PoolError, TrainerError) as error:
+    except (PoolError, OrchestratorError, TrainerError) as error:
         raise ApiError(409, str(error), "not_judged") from error
     expected = graded.expected or None
     return {"object": "verdict", "id": name, "trace": trace, "right": graded.correct, "expected": expected}

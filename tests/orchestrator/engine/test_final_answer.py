@@ -114,8 +114,6 @@ def test_it_sees_question_and_answer_as_quoted_data(endpoint):
         ("   ", "invalid_response"),  # the adapter of chat endpoints says so itself
         (NO_ANSWER, "refused"),
         ("no answer.", "refused"),
-        ("I'm sorry, but I can't help with that.", "refused"),
-        ("I cannot assist with this request.", "refused"),
     ],
 )
 def test_what_is_no_answer_keeps_the_plans_own(endpoint, text, code):
