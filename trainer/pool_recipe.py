@@ -13,14 +13,6 @@ PLANS, AGENTS = "own-pool", "own-agents"  # it learns from plans; it learns from
 PRESETS = (PLANS, AGENTS)
 EPOCHS = 3  # how often each demonstration is seen
 MIN_STEPS = 8
-# How plans of an agent are imitated: gently, so that what the start knows of planning stays. Not measured.
-TAUGHT: dict[str, Any] = {
-    "batch": 8,
-    "max_length": 1600,
-    "demonstrations": {"faults": 0, "starred": False, "concurrency": 8, "max_rounds": 1, "required": False},
-    "optimizer": {"learning_rate": 1e-4, "warmup": 0.1},
-    "saving": {"every": 4, "keep": 3, "check_tasks": 0},
-}
 
 
 def choose_preset(pool: Pool, planned: int) -> str:
@@ -43,14 +35,6 @@ def list_teachers(pool: Pool) -> list[str]:
     return [spec.name for spec in pool.agents() if not list_unset(spec.config)]
 
 
-def add_teacher(recipe: Recipe, agent: str) -> Recipe:
-    """The recipe with plans of an agent imitated before its other training; one that shows none costs the job nothing
-    but its calls."""
-    section = {**TAUGHT, "demonstrations": {**TAUGHT["demonstrations"], "teacher": f"model:{agent}"}}
-    taught = Recipe.model_validate({**recipe.model_dump(mode="json"), "sft": section})
-    return _fit_steps(taught, recipe.tasks.count)
-
-
 def build_pool_recipe(
     pool: str, train_tasks: int, preset: str = PLANS, max_cost: float | None = None, teacher: str = ""
 ) -> Recipe:
@@ -62,11 +46,11 @@ def build_pool_recipe(
     tasks = recipe.tasks.model_copy(update={"count": max(1, train_tasks)})
     name = f"{pool[:40]}-{'reader' if preset == PLANS else 'agents'}"
     recipe = recipe.model_copy(update={"name": name, "tasks": tasks, "max_cost": max_cost})
-    return add_teacher(recipe, teacher) if teacher else recipe
+    return recipe.with_teacher(teacher) if teacher else recipe
 
 
 def _fit_steps(recipe: Recipe, train_tasks: int) -> Recipe:
-    stage = recipe.training_stages[0]
+    (stage,) = recipe.training_stages
     settings: Any = stage.settings
     steps = max(MIN_STEPS, -(-EPOCHS * train_tasks // settings.batch))
     saving = settings.saving.model_copy(update={"every": max(4, steps // 3)})

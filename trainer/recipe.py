@@ -259,6 +259,12 @@ class Recipe(_MethodSections):
         alone = {"processes": 1, "sharding": "none"} if stage in (WHO, EVALUATE) else {}
         return self.model_copy(update=left_out | alone)
 
+    def with_teacher(self, agent: str) -> Recipe:
+        """Return this recipe with plans of an agent of its pool imitated before its other training."""
+        sections = {name: method.imitate_agent(agent, self.tasks.count) for name, method in METHODS.items()}
+        changes = {name: section for name, section in sections.items() if section is not None}
+        return parse_recipe(_to_yaml(self.model_copy(update=changes).model_dump(mode="json"), allow_unicode=False))
+
     def with_max_cost(self, dollars: float) -> Recipe:
         """Return this recipe with another spend cap where it has one. Raises InvalidRecipe where it has none."""
         stages = [(stage.name, stage.method.with_max_cost(stage.settings, dollars)) for stage in self.training_stages]

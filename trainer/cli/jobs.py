@@ -17,7 +17,6 @@ from pool_registry.errors import writing_to
 from trainer.cli.options import HomeOption, JsonOption, WithoutOption, open_data_folder, open_jobs
 from trainer.errors import InvalidRecipe, UnusableTasks
 from trainer.methods.base import Method
-from trainer.methods.sft.method import SFT, TEACHER
 from trainer.methods.table import METHODS
 from trainer.recipe import dump_recipe, list_presets, load_recipe, parse_recipe
 
@@ -101,18 +100,23 @@ def train(
 def _add_teacher(chosen: Recipe, preset: str, teacher: str, home: str | None) -> Recipe:
     """The recipe with the plans of an agent imitated first. Raises InvalidRecipe with why this agent cannot show any,
     and for other presets."""
-    from trainer.pool_recipe import AGENTS, add_teacher
+    from trainer.pool_recipe import AGENTS
     from trainer.run_recipe import load_pool
 
     if preset != AGENTS:
-        problem = f"--teacher goes with {AGENTS}: in a recipe of your own write it as {TEACHER}: model:{teacher}"
+        problem = f"--teacher goes with {AGENTS}; a recipe of your own names its teacher itself: model:{teacher}"
         raise InvalidRecipe([("", problem)])
-    taught = add_teacher(chosen, teacher)
+    taught = chosen.with_teacher(teacher)
     with open_data_folder(home) as store:
         pool = load_pool(store, chosen.pool)
-    gaps = [(gap.key, gap.sentence) for gap in SFT.find_gaps(SFT.require(taught), taught, pool, store) if gap.blocks]
+        gaps = [
+            gap
+            for stage in taught.training_stages
+            for gap in stage.method.find_gaps(stage.settings, taught, pool, store)
+            if gap.blocks
+        ]
     if gaps:
-        raise InvalidRecipe(gaps)
+        raise InvalidRecipe([(gap.key, gap.sentence) for gap in gaps])
     return taught
 
 

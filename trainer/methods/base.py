@@ -107,6 +107,11 @@ class Method(ABC, Generic[Settings]):
         TrainingFailed."""
         raise TrainingFailed("lessons", f"{self.label} learns from no lessons")
 
+    def imitate_agent(self, agent: str, tasks: int) -> Settings | None:
+        """The section with which plans of an agent of the pool for so many tasks are imitated before other training,
+        which goes on where there are none; None where it imitates nobody."""
+        return None
+
     # Training
 
     @abstractmethod

@@ -49,7 +49,7 @@ def test_the_plans_of_a_teacher_are_imitated_before_grpo(start):
     [
         ("own-agents", "zoe", "has no agent 'zoe'; it has: ada, bea, cy"),
         ("own-agents", "referee", "referee only judges and plans nothing: choose another teacher"),
-        ("reader-cpu", "ada", "--teacher goes with own-agents: in a recipe of your own write it as"),
+        ("reader-cpu", "ada", "--teacher goes with own-agents; a recipe of your own names its teacher itself"),
     ],
 )
 def test_a_teacher_that_cannot_show_plans_is_refused_before_anything_runs(start, preset, teacher, sentence):

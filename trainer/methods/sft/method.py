@@ -32,6 +32,14 @@ if TYPE_CHECKING:
     from trainer.tasks.task import Task
 
 ORACLE = "oracle"  # the teacher that is the tasks' own plans
+EPOCHS, LEAST_STEPS = 3, 8  # of imitating an agent: how often each plan is seen
+# How plans of an agent are imitated: gently, so that what the start knows of planning stays. Not measured.
+IMITATED: dict[str, Any] = {
+    "batch": 8,
+    "max_length": 1600,
+    "demonstrations": {"faults": 0, "starred": False, "concurrency": 8, "max_rounds": 1, "required": False},
+    "optimizer": {"learning_rate": 1e-4, "warmup": 0.1},
+}
 TEACHER = "sft.demonstrations.teacher"
 LESSONS = "sft.demonstrations.lessons"
 
@@ -53,6 +61,14 @@ class Sft(Method[SftSettings]):
         from trainer.methods.sft.bulk_lessons import make_lessons
 
         return make_lessons(request, self.require(request.recipe), tell)
+
+    def imitate_agent(self, agent: str, tasks: int) -> SftSettings:
+        steps = max(LEAST_STEPS, -(-EPOCHS * tasks // IMITATED["batch"]))
+        demonstrations = {**IMITATED["demonstrations"], "teacher": f"model:{agent}"}
+        saving = {"every": max(4, steps // 3), "keep": 3, "check_tasks": 0}
+        return SftSettings.model_validate(
+            {**IMITATED, "steps": steps, "demonstrations": demonstrations, "saving": saving}
+        )
 
     def run(self, training: TrainingContext, settings: SftSettings, start: StageStart) -> bool:
         from trainer.methods.sft.stage import run_sft
