@@ -98,7 +98,7 @@ def show_task(
 
 @tasks_app.command("check")
 def check_file(
-    file: Annotated[Path, typer.Argument(help="JSONL, JSON, CSV, TSV or Parquet.")],
+    file: Annotated[str, typer.Argument(help="JSONL, JSON, CSV, TSV or Parquet; or hub:OWNER/NAME[:CONFIG].")],
     encoding: EncodingOption = "",
     query_column: QueryColumnOption = "",
     answer_column: AnswerColumnOption = "",
@@ -107,14 +107,15 @@ def check_file(
 ) -> None:
     """Read a file of your own tasks, say how, and list every problem in it. Exit code 2 when it holds no task."""
     from trainer.cli.terminal_tables import print_rich, task_file_text
-    from trainer.tasks.sources.files.reader import ReadOptions, read_task_file
+    from trainer.tasks.sources.files.reader import ReadOptions
+    from trainer.tasks.sources.places import read_place
 
-    read = read_task_file(file, ReadOptions(encoding, query_column, answer_column))
+    read = read_place(file, ReadOptions(encoding, query_column, answer_column))
     lacking: list[str] = []
     if pool:
         with open_data_folder(home) as store:
             lacking = read.list_lacking_workers(store.pools.latest(pool).pool)
-    print_rich(task_file_text(file.name, read, lacking))
+    print_rich(task_file_text(Path(file).name, read, lacking))
     if not any(line.task for line in read.lines):
         raise typer.Exit(2)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from studio.access.roles import UserRole, current_rights
 from trainer.cluster.preflight import list_clusters
 from trainer.recipe import Recipe
 
-FILE_SOURCE = "file:"
+FILE_SOURCE, HUB_SOURCE = "file:", "hub:"
+_HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?(:[\w.-]+)?")
 OWN_MODELS = ("starter:", "hub:")
 
 
@@ -21,7 +24,7 @@ def check_recipe(recipe: Recipe) -> None:
 
 
 def check_task_source(source: str) -> None:
-    """Raise RoleRefused when a source of tasks is a file of this machine."""
+    """Raise RoleRefused when a source of tasks is a file or folder of this machine."""
     for part in _list_files(source):
         current_rights.get().require(UserRole.OWNER, f"read tasks from {part}")
 
@@ -46,7 +49,14 @@ def _list_reaches(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 
 def _list_files(source: str) -> list[str]:
-    return [part.strip() for part in source.split(",") if part.strip().startswith(FILE_SOURCE)]
+    return [part for part in map(str.strip, source.split(",")) if part.startswith(FILE_SOURCE) or _is_folder(part)]
+
+
+def _is_folder(source: str) -> bool:
+    """Whether a data set is no name of the Hub's, or is one of a folder here: the loader prefers that."""
+    address = source.removeprefix(HUB_SOURCE)
+    is_named = _HUB_NAME.fullmatch(address) is not None and not Path(address.partition(":")[0]).exists()
+    return address != source and not is_named
 
 
 def _is_path(name: str) -> bool:

@@ -134,8 +134,12 @@ def add(
     ] = "",
     right: Annotated[bool, typer.Option("--right", help="The answer of --episode is right.")] = False,
     file: Annotated[
-        Path | None, typer.Option(help="A file with queries and answers: JSONL, JSON, CSV, TSV or Parquet.")
-    ] = None,
+        str,
+        typer.Option(
+            help="A file with queries and answers: JSONL, JSON, CSV, TSV or Parquet; or a data set, "
+            "hub:OWNER/NAME[:CONFIG]."
+        ),
+    ] = "",
     encoding: EncodingOption = "",
     query_column: QueryColumnOption = "",
     answer_column: AnswerColumnOption = "",
@@ -144,7 +148,8 @@ def add(
     """Add tasks of your own to a pool's. `tasks make` never overwrites them."""
     from trainer.demonstrations.episode_task import Judgement, keep_run
     from trainer.errors import UnusableTasks
-    from trainer.tasks.sources.files.reader import ReadOptions, read_task_file, require_tasks
+    from trainer.tasks.sources.files.reader import ReadOptions, require_tasks
+    from trainer.tasks.sources.places import read_place
 
     if sum(map(bool, (query, episode, file))) != 1:
         raise UnusableTasks("say what to add: --query with --answer, --episode, or --file")
@@ -154,10 +159,10 @@ def add(
             typer.echo(f"1 added to {book.file}{'' if kept.line.plan else ', without a plan'}")
             return
         problems: list[str] = []
-        if file is not None:
-            read = read_task_file(file, ReadOptions(encoding, query_column, answer_column))
+        if file:
+            read = read_place(file, ReadOptions(encoding, query_column, answer_column))
             typer.echo(read.form, err=True)
-            lines = require_tasks(read, str(file))
+            lines = require_tasks(read, file)
             problems = [f"{read.unit} {row.number}: {problem}" for row in read.lines for problem in row.problems]
         else:
             lines = [write_line(query, answer, plan)]

@@ -197,7 +197,9 @@ function parentLink(episode) {
 function result(episode, thumbs) {
   const box = el("div.run-summary-result");
   if (episode.answer !== null) {
-    box.append(el("span.run-summary-label", {}, "Answer"), el("output.run-summary-answer", { "data-testid": "answer", tabindex: "0" }, episode.answer));
+    const answer = el("output.run-summary-answer", { "data-testid": "answer", tabindex: "0" }, episode.answer);
+    answer.classList.toggle("run-summary-words", episode.final?.state === "OK");
+    box.append(el("span.run-summary-label", {}, "Answer"), answer);
   } else if (episode.state === "waiting") {
     box.append(el("span.run-summary-label", {}, "Answer"), el("span.run-summary-waiting", {}, "not before the plan is approved"));
   } else if (episode.state === "running") {

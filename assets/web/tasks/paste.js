@@ -22,6 +22,10 @@ export class PasteTasks {
     this.text.addEventListener("input", () => this.wait());
     this.file = el("input", { type: "file", accept: FILES, "aria-label": "A file of tasks" });
     this.file.addEventListener("change", () => this.takeFile());
+    this.address = el("input", { placeholder: "openai/gsm8k:main", spellcheck: "false", autocomplete: "off" });
+    this.addressField = labelField("Or a data set of the Hugging Face Hub", this.address, "OWNER/NAME, with :CONFIG where it has several; it is fetched to this machine.");
+    this.fetch = button("Read it", () => busy(this.fetch, "Fetching …", () => this.takeDataSet()));
+    this.dataset = "";
     this.query = select([], "", () => this.read());
     this.answer = select([], "", () => this.read());
     this.encoding = el("input", { placeholder: "found out, or such as cp1252", spellcheck: "false" });
@@ -32,13 +36,14 @@ export class PasteTasks {
     this.preview = el("div.train-tasks-preview", { "aria-live": "polite" });
     this.add = needs(button("Add tasks", () => busy(this.add, "Adding …", () => this.send()), "page-primary"), "train/add_tasks");
     this.field = labelField("Tasks", this.text, ABOUT);
-    this.root = el("div.train-tasks-form", {}, this.field.node, this.file, this.choices, this.preview, this.add);
+    const hub = el("div.train-tasks-hub", {}, this.addressField.node, this.fetch);
+    this.root = el("div.train-tasks-form", {}, this.field.node, this.file, hub, this.choices, this.preview, this.add);
     this.forget();
   }
 
   /** What is sent: the file or the text, and how a person wants it read. */
   get request() {
-    const given = this.upload || { text: this.text.value };
+    const given = this.dataset ? { dataset: this.dataset } : this.upload || { text: this.text.value };
     return { ...given, encoding: this.encoding.value, query_column: this.query.value, answer_column: this.answer.value };
   }
 
@@ -51,8 +56,17 @@ export class PasteTasks {
   /** Nothing is known of a text or file that has just been given. */
   forget() {
     this.upload = null;
+    this.dataset = "";
     this.file.value = this.encoding.value = "";
     this.offer([]);
+  }
+
+  async takeDataSet() {
+    this.text.value = "";
+    this.forget();
+    this.dataset = this.address.value.trim();
+    this.addressField.say(this.dataset ? "" : "Write the name of a data set, such as openai/gsm8k:main.");
+    if (this.dataset) await this.read();
   }
 
   async takeFile() {
@@ -62,7 +76,7 @@ export class PasteTasks {
       this.field.say("The file is larger than 20 MB: name it in the recipe, as tasks.source file:PATH.");
       return;
     }
-    this.text.value = this.encoding.value = "";
+    this.text.value = this.encoding.value = this.dataset = "";
     this.upload = { name: file.name, data: await encode(file) };
     this.offer([]);
     await this.read();
@@ -85,14 +99,15 @@ export class PasteTasks {
 
   async read() {
     this.field.say("");
+    this.addressField.say("");
     this.preview.replaceChildren();
     this.add.hidden = true;
-    if (!this.upload && !this.text.value.trim()) return;
+    if (!this.dataset && !this.upload && !this.text.value.trim()) return;
     const request = this.request;
     const reply = await this.panel.page.ask({ action: "read_tasks", pool: this.panel.pool, ...request });
     if (JSON.stringify(request) !== JSON.stringify(this.request)) return;
     if (!reply.ok) {
-      this.field.say(plain(reply.problems));
+      (this.dataset ? this.addressField : this.field).say(plain(reply.problems));
       if (reply.columns) this.offer(reply.columns, request.query_column, request.answer_column);
       return;
     }
@@ -120,7 +135,7 @@ export class PasteTasks {
   async send() {
     const reply = await this.panel.change({ action: "add_tasks", ...this.request });
     if (!reply.ok) return;
-    this.text.value = "";
+    this.text.value = this.address.value = "";
     this.forget();
     this.preview.replaceChildren();
     this.add.hidden = true;

@@ -32,11 +32,13 @@ from trainer.tasks.sources.files.cells import read_answer
 from trainer.tasks.sources.files.columns import UnclearColumns
 from trainer.tasks.sources.files.reader import ReadOptions, ReadTasks, read_tasks, require_tasks
 from trainer.tasks.sources.jsonl import TaskLine, make_task
+from trainer.tasks.sources.places import HUB
 from trainer.tasks.task import Task
 from trainer.tasks.verifier_examples import KINDS, list_example_answers
 
 MAX_BYTES = 20_000_000
 MAX_NAME_CHARS = 80
+REMEDY = "choose one below"
 LISTS = ("set", "one_of", "states_all")  # verifiers whose answer is a list
 
 
@@ -182,20 +184,27 @@ def _parse_plan(written: str) -> JsonValue:
 
 
 def read_posted(fields: Fields) -> ReadTasks:
-    """The tasks of an uploaded file, whose bytes come as base64, or of pasted text. Raises InvalidPool, UnusableTasks,
-    and UnclearColumns."""
+    """The tasks of a data set of the Hub, of an uploaded file, whose bytes come as base64, or of pasted text. Raises
+    InvalidPool, UnusableTasks, and UnclearColumns."""
+    options = ReadOptions(*(words(fields, name) for name in ("encoding", "query_column", "answer_column")))
+    if address := words(fields, "dataset").removeprefix(HUB):
+        from trainer.tasks.sources.hub import read_hub  # imports what reads data sets
+
+        check_task_source(f"{HUB}{address}")
+        return read_hub(address, options, REMEDY)
     try:
         data = b64decode(words(fields, "data"), validate=True) or text(fields, "text").encode()
     except ValueError as error:
         raise InvalidPool([("text", "the file did not arrive whole: choose it again")]) from error
     if len(data) > MAX_BYTES:
         raise InvalidPool([("text", f"this has more than {MAX_BYTES:,} bytes; put it into a file and name that")])
-    options = ReadOptions(*(words(fields, name) for name in ("encoding", "query_column", "answer_column")))
-    return read_tasks(data, name_posted(fields), "own", options, "choose one below")
+    return read_tasks(data, name_posted(fields), "own", options, REMEDY)
 
 
 def name_posted(fields: Fields) -> str:
-    """What sentences call an uploaded file, or pasted text."""
+    """What sentences call a data set, an uploaded file, or pasted text."""
+    if address := words(fields, "dataset"):
+        return f"the data set {shorten(one_line(address), MAX_NAME_CHARS)}"
     name = shorten(one_line(words(fields, "name")), MAX_NAME_CHARS)
     return f"the file {name}" if name else "this"
 

@@ -288,7 +288,8 @@ def test_an_editor_trains_without_own_code_and_files(clients, change):
         said = refusal(send(clients["eddy"], command, recipe=recipe))
         assert said.startswith("only owners may use a recipe that"), said
     assert refusal(send(clients["eddy"], "train/check", recipe={"name": "try", "sft": {}})) == ""
-    assert refusal(send(clients["vera"], "train/tasks", source="file:/etc/passwd")).startswith("only owners may")
+    for source in ("file:/etc/passwd", "hub:/etc", "hub:../home", "ledger,hub:~/sets"):
+        assert refusal(send(clients["vera"], "train/tasks", source=source)).startswith("only owners may")
 
 
 def test_a_pool_that_is_shared_read_only_is_run_and_copied_but_not_changed(clients, runtime):

@@ -130,6 +130,24 @@ def test_random_bytes_are_no_tasks_but_a_clear_error(send, tmp_path, seed):
         assert problem.partition(" holds ")[2] == str(refused.value).partition(" holds ")[2]
 
 
+def test_a_data_set_is_previewed_its_columns_chosen_and_its_rows_added(send, tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "set").mkdir()
+    for split, count in (("train", 9), ("test", 3)):
+        rows = {"title": [f"{split} {n}?" for n in range(count)], "answer": [f"So\n#### {n}" for n in range(count)]}
+        datasets.Dataset.from_dict(rows).to_parquet(tmp_path / "set" / f"{split}.parquet")
+    posted = {"dataset": str(tmp_path / "set")}
+    refused = send("read_tasks", **posted)
+    assert "choose one below" in refused["problems"][0][1] and "title" in refused["columns"]
+    preview = send("read_tasks", **posted, query_column="title")["preview"]
+    assert preview["counts"] == {"train": 9, "validation": 0, "test": 3} and preview["rows"][0]["split"] == "test"
+    added = send("add_tasks", **posted, query_column="title")
+    assert added["message"] == "Added 12 tasks"
+    missing = send("read_tasks", dataset="nobody/nothing-like-this")["problems"][0][1]
+    assert "cannot be loaded" in missing and "OWNER/NAME" in missing
+
+
 def test_columns_are_chosen_where_a_file_does_not_say(send):
     upload = {"name": "mine.csv", "data": b64encode(b"Aufgabe;Ergebnis\n6 mal 7?;42\n7 mal 7?\n2 mal 7?;14\n").decode()}
     refused = send("read_tasks", **upload)

@@ -11,6 +11,10 @@ import pytest
 from orchestrator.engine.events import TaskRef
 from trainer.errors import UnknownTask, UnusableTasks
 from trainer.tasks.registry import PROVIDERS, TaskProvider, _make_provider, open_source
+from trainer.tasks.sources import hub
+from trainer.tasks.sources.files.columns import UnclearColumns
+from trainer.tasks.sources.files.reader import ReadOptions
+from trainer.tasks.sources.places import read_place
 from trainer.tasks.sources.source import HasLevels, TaskList, choose_own_levels, guard_source
 from trainer.tasks.suite import SPLITS
 from trainer.tasks.task import Task
@@ -96,6 +100,19 @@ def test_a_data_set_keeps_its_splits_and_gets_the_one_it_lacks(local_hub):
     assert len(train) > 2 * len(validation) > 20
     assert {task.query for task in validation} <= {f"train {n}?" for n in range(200)}
     assert train[0].verifier.kind == "number" and str(train[0].verifier.expected).split(".")[0] in train[0].query
+
+
+def test_the_rows_of_a_data_set_become_lines_with_its_splits(local_hub, monkeypatch):
+    read = read_place(local_hub, ReadOptions())
+    assert read.form.endswith("queries from question; answers from answer; splits from split")
+    assert Counter(line.line.split for line in read.lines) == {"train": 200, "test": 20}
+    assert {line.task.verifier.kind for line in read.lines} == {"number"}
+    monkeypatch.setattr(hub, "MAX_LINES", 110)
+    read = read_place(local_hub, ReadOptions())
+    assert Counter(line.line.split for line in read.lines) == {"train": 100, "test": 10}, "of every part its share"
+    assert "110 of its 220 rows" in read.form
+    with pytest.raises(UnclearColumns, match="none is called 'title'"):
+        read_place(local_hub, ReadOptions(query_column="title"))
 
 
 def test_a_data_set_without_the_columns_says_which_are_needed(tmp_path, monkeypatch):

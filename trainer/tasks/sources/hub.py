@@ -6,23 +6,65 @@ hash of the query, so that training never sees what is measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pool_registry.actions import clean_text
 from trainer.errors import UnusableTasks
 from trainer.tasks.sources.files.cells import SPLIT_VALUES, write_fields
-from trainer.tasks.sources.files.columns import ColumnChooser, Columns
+from trainer.tasks.sources.files.columns import REMEDY, ColumnChooser, Columns
+from trainer.tasks.sources.files.reader import ReadOptions, ReadTasks, parse_rows
+from trainer.tasks.sources.files.rows import Row, Rows
 from trainer.tasks.sources.jsonl import TaskLine, make_task
 from trainer.tasks.suite import SPLITS, assign_split
 from trainer.tasks.task import Task, normalize_query
 
 MAX_ROWS = 500_000
+MAX_LINES = 20_000  # of a data set that become lines of a task file
+SPLIT = "split"
 
 
 def load_hub(address: str) -> list[Task]:
     """The tasks of OWNER/NAME or OWNER/NAME:CONFIG. Raises UnusableTasks saying what to do."""
+    name, parts = _load_parts(address)
+    tasks = _read_tasks(name, parts)
+    if not tasks:
+        raise UnusableTasks(f"no row of {name} has a question and an answer that can be graded; convert it to JSONL")
+    return tasks
+
+
+def read_hub(address: str, options: ReadOptions, remedy: str = REMEDY) -> ReadTasks:
+    """The rows of OWNER/NAME or OWNER/NAME:CONFIG as lines of a task file: `MAX_LINES` at most, a share of every part.
+
+    Raises UnusableTasks saying what to do, and UnclearColumns, which says the `remedy`."""
+    name, parts = _load_parts(address)
+    # What is in two parts belongs to the one that measures, so that comes first.
+    splits = [part for split in reversed(SPLITS) for part in parts if SPLIT_VALUES.get(part) == split]
+    used = splits or list(parts)[:1]
+    total = sum(len(parts[part]) for part in used)
+    share = min(1.0, MAX_LINES / max(1, total))
+    columns = tuple(parts[used[0]].column_names)
+    # A data set of one part says nothing of splits: then the hash of a query decides.
+    has_splits = len(used) > 1
+    form = f"the data set {name}" + (f", {MAX_LINES:,} of its {total:,} rows" if share < 1 else "")
+    rows = _list_rows(parts, used, share, has_splits)
+    chooser = ColumnChooser(f"the data set {name}", options.query_column, options.answer_column, remedy=remedy)
+    listed = (*columns, *({SPLIT} - set(columns) if has_splits else ()))
+    return parse_rows(Rows(form, rows, listed, "row"), chooser, _name_family(name))
+
+
+def _list_rows(parts: Mapping[str, Any], used: Sequence[str], share: float, has_splits: bool) -> Iterator[Row]:
+    number = 0
+    for part in used:
+        rows = parts[part]
+        for record in rows.select(range(int(len(rows) * share))):
+            number += 1
+            yield Row(number, {**record, SPLIT: SPLIT_VALUES[part]} if has_splits else record)
+
+
+def _load_parts(address: str) -> tuple[str, Mapping[str, Any]]:
+    """The name of a data set, and its parts by name. Raises UnusableTasks."""
     try:
         import datasets
     except ImportError as error:
@@ -33,21 +75,18 @@ def load_hub(address: str) -> list[Task]:
     if not name:
         raise UnusableTasks("name the data set, as in hub:openai/gsm8k:main")
     try:
-        parts = datasets.load_dataset(name, config or None)
+        parts: Mapping[str, Any] = datasets.load_dataset(name, config or None)
     except Exception as error:  # network, cache, file formats: each has its own
         lines = clean_text(str(error)).splitlines() or [type(error).__name__]
         raise UnusableTasks(
-            f"the data set {name} cannot be loaded: {lines[0][:300]}. Check its name, its configuration "
+            f"the data set {name} cannot be loaded: {' '.join(lines[:2])[:300]}. Check its name, its configuration "
             "(hub:OWNER/NAME:CONFIG) and the network"
         ) from error
-    tasks = _read_tasks(name, parts)
-    if not tasks:
-        raise UnusableTasks(f"no row of {name} has a question and an answer that can be graded; convert it to JSONL")
-    return tasks
+    return name, parts
 
 
 def _read_tasks(name: str, parts: Mapping[str, Any]) -> list[Task]:
-    family = name.rstrip("/").rpartition("/")[2]
+    family = _name_family(name)
     chooser = ColumnChooser(name, takes_first=True, remedy="rename it, or convert the data set to a file of tasks")
     rows = {SPLIT_VALUES.get(part, part): part for part in parts}
     there = [split for split in SPLITS if split in rows] or list(rows)[:1]
@@ -65,6 +104,10 @@ def _read_tasks(name: str, parts: Mapping[str, Any]) -> list[Task]:
             owner = assign_split(key) if split == giver else split
             tasks[key] = replace(task, ref=replace(task.ref, split=owner if owner in missing else split))
     return list(tasks.values())
+
+
+def _name_family(name: str) -> str:
+    return name.rstrip("/").rpartition("/")[2]
 
 
 def _read_task(row: Mapping[str, Any], columns: Columns, family: str, index: int) -> Task | None:

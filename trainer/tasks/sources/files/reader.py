@@ -83,11 +83,18 @@ def read_tasks(
     chooser = ColumnChooser(name, options.query_column, options.answer_column, remedy=remedy)
     source = Source(data, name, options.encoding, chooser)
     rows = read_rows(source)
+    encoding = "" if data.startswith(PARQUET) else source.decoded_text.encoding
+    return parse_rows(rows, chooser, family, encoding)
+
+
+def parse_rows(rows: Rows, chooser: ColumnChooser, family: str, encoding: str = "") -> ReadTasks:
+    """The tasks in rows, read from the columns that are chosen. Raises UnusableTasks where hardly a line is a task, and
+    UnclearColumns."""
+    name = chooser.source
     chosen = chooser.choose(rows.columns) if rows.columns else None
-    if chosen is None and (options.query_column or options.answer_column):
+    if chosen is None and (chooser.query or chooser.answer):
         raise UnusableTasks(f"{name} holds lines of a task file, with the fields query and answer: name no column")
     lines = list(refuse_repeated((_parse(row, chosen, family) for row in rows.rows), rows.unit))
-    encoding = "" if data.startswith(PARQUET) else source.decoded_text.encoding
     form = _write_form(rows, chosen, encoding)
     if rows.is_table:
         return ReadTasks(form, rows.unit, lines, rows.columns, chosen)
