@@ -47,7 +47,7 @@ class TracesPage {
     this.note = el("p.traces-note", { role: "status" });
     this.more = el("button.page-button.traces-more", { type: "button" }, "Show more");
     this.more.addEventListener("click", () => this.load(true));
-    const table = (this.table = el("table.traces-table"));
+    const table = (this.table = el("table.traces-table.traces-runs"));
     this.chosen = new Set();
     this.toast = new Toast();
     this.actions = el("div.traces-actions", { role: "toolbar", "aria-label": "Chosen runs" });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -106,14 +107,20 @@ def test_a_starred_what_if_is_a_demonstration_as_it_was_edited(client, runtime, 
     from trainer.demonstrations.transcripts import load_starred_demonstrations
     from trainer.recipe_sections import ModelSettings
 
-    edits = [change(steps[0], arguments={"code": "print(5)"}), {"edit": "answer", "answer": "$1"}]
-    started = client.post(f"/api/episodes/{episode}/what-if", json={"round": 1, "edits": edits}).json()["episode"]
-    finished(runtime, started)
-    client.post(f"/api/episodes/{started}/star", json={"on": True})
+    def star(code: str) -> str:
+        edits = [change(steps[0], arguments={"code": code}), {"edit": "answer", "answer": "$1"}]
+        started = client.post(f"/api/episodes/{episode}/what-if", json={"round": 1, "edits": edits}).json()["episode"]
+        finished(runtime, started)
+        client.post(f"/api/episodes/{started}/star", json={"on": True})
+        return started
+
+    right, wrong = f"print({TASK.expected!r})", "print(5)"
+    stars = {star(right): right, star(wrong): wrong}
     pool = open_live_pool(runtime.store.pools.latest("starter").pool)
     rows = load_starred_demonstrations(runtime.store.traces, pool, ModelSettings(), 6)
-    (row,) = [each for each in rows if each.episode == started]
-    assert "print(5)" in row.messages[-1].content and row.messages[-1].learn
+    (row,) = [demonstration for demonstration in rows if demonstration.episode in stars]
+    assert stars[row.episode] == right, "a wrong answer teaches nothing"
+    assert right in json.loads(row.messages[-1].content)["steps"][0]["arguments"]["code"] and row.messages[-1].learn
 
 
 def test_a_run_whose_pool_is_not_kept_cannot_be_edited_and_says_why(client, runtime):

@@ -45,7 +45,7 @@ from trainer.learner.token_transcript import ChatTokens
 from trainer.recipe_sections import DemonstrationSettings, ModelSettings
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
-from trainer.tasks.verifier import ExactText
+from trainer.tasks.verifier import ExactText, MatchesPattern
 
 TASKS = open_source("ledger,forge").tasks("train", 12, levels=(1, 2, 3))
 FAULTS = {
@@ -229,6 +229,7 @@ def test_starred_traces_of_this_pool_that_have_an_answer_are_demonstrations(tmp_
         "mistaken": [Turn((Step(1, "nobody", {}),)), Turn((step(2),), "$2")],
         "plain": [Turn((step(1),), "$1")],
         "silent": [Turn((step(1),))],
+        "wrong": [Turn((step(1),), "$1")],
     }
 
     async def run():
@@ -236,10 +237,11 @@ def test_starred_traces_of_this_pool_that_have_an_answer_are_demonstrations(tmp_
         pool = a_pool(max_rounds=3)
         found = {}
         for name, turns in scripts.items():
-            task = Task(TaskRef("own", 1, "train", 0), name, ExactText("x"))
+            verifier = ExactText("x") if name == "wrong" else MatchesPattern(".*")
+            task = Task(TaskRef("own", 1, "train", 0), name, verifier)
             found[name] = (await run_task(task, Scripted(*turns), pool, store.traces)).id
         store.traces.flush()
-        for name in ("starred", "mistaken", "silent"):
+        for name in ("starred", "mistaken", "silent", "wrong"):
             store.traces.star(found[name], True)
         return list(load_starred_demonstrations(store.traces, pool, ModelSettings(prompt="query"), 3)), found
 
