@@ -29,6 +29,7 @@ GRADIO_ROUTES = (
     "GET /gradio_api/heartbeat/{session_hash}",
     "GET /gradio_api/queue/data",
     "POST /gradio_api/queue/join",
+    "POST /gradio_api/run/predict",
     "POST /gradio_api/cancel",
     "POST /gradio_api/reset",
 )

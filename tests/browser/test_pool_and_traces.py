@@ -108,6 +108,7 @@ def test_versions_are_kept_and_an_old_one_can_be_restored(page, studio_url):
     page.locator(".page-drawer").get_by_role("button", name="Version 1").click()
     expect(page.locator(".page-note")).to_contain_text("version 2 is current")
     page.get_by_role("button", name="Restore this version").click()
+    expect(page.locator(".page-note")).to_be_hidden()  # the old version has the switch, too
     expect(page.get_by_role("switch", name="Disable units")).to_be_visible()
     page.reload()
     expect(page.get_by_role("switch", name="Disable units")).to_be_visible()

@@ -194,7 +194,8 @@ export class PoolPage {
       this.note.append(
         el("span", {}, `You are looking at version ${pool.version}; version ${pool.current} is current.`),
         button("What changed since", () => openVersions(this, pool.version, pool.current)),
-        needs(button("Restore this version", () => this.act({ action: "restore", version: pool.version })), "pool/restore"),
+        // The edit is of the current version, which this one replaces.
+        needs(button("Restore this version", () => this.act({ action: "restore", version: pool.version, based_on: pool.current_hash })), "pool/restore"),
         button("Back to the current one", () => this.show()),
       );
     }

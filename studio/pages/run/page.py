@@ -201,7 +201,8 @@ def build(runtime: Runtime) -> None:
     drawn.then(list_fitting, fitting_inputs, orchestrator, **private)
     query.blur(list_fitting, fitting_inputs, orchestrator, **private)
     start_inputs = [*choices, query, *limit_form[:-1]]
-    run.click(start, start_inputs, [view, problem], trigger_mode="once", concurrency_limit=None, **private)
+    # Not by Gradio's queue, whose stream may end as an event joins it: the run would go on, and the page wait for ever.
+    run.click(start, start_inputs, [view, problem], trigger_mode="once", queue=False, **private)
     stop.click(halt, view, None, concurrency_limit=None, **private)
 
 
