@@ -55,22 +55,20 @@ def test_a_preset_runs_from_its_first_task_to_its_evaluation(name, backend, tmp_
     recipe = load_small_preset(name, tmp_path / "base", monkeypatch)
     job = run_as_job(use_backend(recipe, backend) if recipe.grpo else recipe, tmp_path, monkeypatch)
     assert (job.row.state, job.row.message) == ("done", "")
-    trained = [stage for stage in recipe.stages if stage != "evaluate"]
+    trained = [stage.name for stage in recipe.training_stages]
     checkpoints = [(step, read_checkpoint(folder)) for step, folder in complete_steps(job.folder.checkpoints)]
     steps = {manifest.stage: step for step, manifest in reversed(checkpoints) if not manifest.phase}
     assert steps == {stage: 2 * (place + 1) for place, stage in enumerate(trained)}
     phases = recipe.grpo.phases if recipe.grpo else ()
     assert [manifest.phase for _, manifest in reversed(checkpoints) if manifest.phase] == [one.name for one in phases]
-    assert_stages_are_on_record(job, recipe.stages, len(phases))
+    assert_stages_are_on_record(job, trained, len(phases))
+    assert not recipe.evaluate or read_lines(job.folder.evaluations)
 
 
-def assert_stages_are_on_record(job: FinishedJob, stages: tuple[str, ...], phases: int = 0) -> None:
+def assert_stages_are_on_record(job: FinishedJob, stages: list[str], phases: int = 0) -> None:
     rows = read_lines(job.folder.metrics)
     for stage in stages:
-        if stage != "evaluate":
-            steps = 2 + (phases if stage == "grpo" else 0)
-            assert sum(1 for row in rows if row["stage"] == stage and "loss" in row) == steps, stage
-    if "evaluate" in stages:
-        assert read_lines(job.folder.evaluations)
+        steps = 2 + (phases if stage == "grpo" else 0)
+        assert sum(1 for row in rows if row["stage"] == stage and "loss" in row) == steps, stage
     if "grpo" in stages:
         assert all(row["time/generation_s"] > 0 for row in rows if "rollout/correct" in row)
