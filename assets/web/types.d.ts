@@ -2171,13 +2171,13 @@ export interface WorkerSpec {
   judge_only: boolean;
 }
 
-/** What a test of a worker said: of the sample call that `asked` it something, or of its probe. */
+/** What came of a test of a worker: of a call with the sample `input`, or of its probe. */
 export interface WorkerTest {
   how: "call" | "probe";
   status: string;
   latency_s: number | null;
   text: string;
-  asked: string;
+  input: string;
   /** Where the input of the call comes from, or why it was not called; "" for its own. */
   note: string;
 }

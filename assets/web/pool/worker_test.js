@@ -30,7 +30,7 @@ export async function testOnCard(page, name, node = null) {
  */
 export async function testWorker(page, name) {
   const reply = await page.command({ action: "test_worker", name, tried: page.tried.get(name)?.values || null });
-  return reply.test || { status: "EXEC_ERR", how: "call", latency_s: null, asked: "", text: plain(reply.problems), note: "" };
+  return reply.test || { status: "EXEC_ERR", how: "call", latency_s: null, input: "", text: plain(reply.problems), note: "" };
 }
 
 /**
@@ -79,7 +79,7 @@ export function testResult(test) {
   const status = el("span.podium-status", {}, icon(path), el("b", {}, word));
   const message = [isProbe ? "not called" : "called", seconds(test.latency_s)].filter(Boolean).join(" · ");
   const head = el("div.page-out-head", { "data-status": test.status }, status, el("span", {}, message));
-  if (test.asked) head.append(el("span.pool-asked", { title: test.asked }, `“${test.asked}”`));
+  if (test.input) head.append(el("span.pool-input", { title: test.input }, `“${test.input}”`));
   return el(
     "div.pool-test", { role: "status", "data-status": test.status }, head,
     el("pre.page-value", { tabindex: "0", "aria-label": "Result" }, test.text), ...(test.note ? [el("p.pool-test-note", {}, test.note)] : []),

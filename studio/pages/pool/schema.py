@@ -205,13 +205,13 @@ class OfferDocument(PageDocument):
 
 
 class WorkerTest(PageDocument):
-    """What a test of a worker said: of the sample call that `asked` it something, or of its probe."""
+    """What came of a test of a worker: of a call with the sample `input`, or of its probe."""
 
     how: Literal["call", "probe"]
     status: str
     latency_s: float | None
     text: str
-    asked: str
+    input: str
     note: str = Field(description='Where the input of the call comes from, or why it was not called; "" for its own.')
 
 

@@ -63,7 +63,7 @@ def run_worker_test(
     be opened."""
     worker = LiveWorker(spec, open_worker(spec))
     if reason := find_missing_key(spec):
-        return WorkerTest(how="probe", status="EXEC_ERR", latency_s=None, text=reason, asked="", note=NO_KEY)
+        return WorkerTest(how="probe", status="EXEC_ERR", latency_s=None, text=reason, input="", note=NO_KEY)
     inputs = choose_inputs(runtime, pool, worker, tried)
     probe = _probe(runtime, spec)  # for the light of its card, too
     if not inputs.arguments:
@@ -129,7 +129,7 @@ def _build_test(seen: Observation, arguments: Mapping[str, JsonValue], note: str
         status=document.status,
         latency_s=seen.latency_s,
         text=str(document.value if seen.ok else document.error)[:MAX_SHOWN_CHARS],
-        asked=describe_input(arguments),
+        input=describe_input(arguments),
         note=note,
     )
 
@@ -146,4 +146,4 @@ def _probe(runtime: Runtime, spec: WorkerSpec) -> WorkerTest:
     health = runtime.check_workers([spec])[0]
     latency_s = time.perf_counter() - started
     status = "OK" if health.ok else "EXEC_ERR"
-    return WorkerTest(how="probe", status=status, latency_s=latency_s, text=health.text, asked="", note="")
+    return WorkerTest(how="probe", status=status, latency_s=latency_s, text=health.text, input="", note="")

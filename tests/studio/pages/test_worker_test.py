@@ -56,7 +56,7 @@ def test_a_function_that_may_have_effects_is_probed_and_the_test_says_why(press_
 def test_a_function_without_effects_is_called_with_what_its_description_names(press_test, tmp_path):
     about = "Price of an item in euros, such as 'rye loaf'."
     test = press_test(make_function(tmp_path, "price_of", about, "item", "string", effects="none"))
-    assert (test["how"], test["status"], test["text"], test["asked"]) == ("call", "OK", "4.2", "rye loaf")
+    assert (test["how"], test["status"], test["text"], test["input"]) == ("call", "OK", "4.2", "rye loaf")
     assert "made up from its description" in test["note"]
 
 
@@ -101,7 +101,7 @@ def test_an_own_database_is_called_with_what_it_holds(press_test, tmp_path):
         "parameters": {"item": "of an item"},
     }
     test = press_test(WorkerSpec(name="orders", kind="sql", description="Pieces of an item.", config=config))
-    assert (test["how"], test["text"], test["asked"]) == ("call", "3", "pie")
+    assert (test["how"], test["text"], test["input"]) == ("call", "3", "pie")
 
 
 def test_an_orchestrator_as_a_worker_is_not_run(press_test):
