@@ -57,7 +57,7 @@ def test_a_worker_that_ships_is_tested_with_its_own_sample(commands, name):
 def check_own_sample(commands, pool, name) -> None:
     test = commands.run("test_worker", {"pool": pool, "name": name})["test"]
     assert (test["how"], test["status"]) == ("call", "OK"), test
-    assert test["text"] and test["asked"] and test["latency_s"] > 0
+    assert test["text"] and test["input"] and test["latency_s"] > 0
     workers = commands.run("show", {"pool": pool})["state"]["pool"]["workers"]
     assert next(worker for worker in workers if worker["name"] == name)["light"]["light"] == "ok"
 
