@@ -60,6 +60,7 @@ def serve(
     """Serve a pool and its orchestrator as one model of the OpenAI API (and over MCP at /mcp)."""
     from pydantic import ValidationError
 
+    from studio.housekeeping.daily import start_daily_work
     from studio.model_server.request import RequestLimits
     from studio.model_server.server import ServeOptions, serve_http, serve_stdio
     from studio.model_server.service import ServedModel
@@ -75,7 +76,7 @@ def serve(
         serve_stdio(model, home)
     else:
         make_routers = _make_pool_routers if pools else _make_no_routers
-        serve_http(model, ServeOptions(host, port, tuple(token or ()), home, make_routers))
+        serve_http(model, ServeOptions(host, port, tuple(token or ()), home, make_routers, start_daily_work))
 
 
 def _make_pool_routers(store: Store) -> list[APIRouter]:
