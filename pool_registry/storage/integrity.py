@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 from pool_registry.errors import StorageError
 from pool_registry.storage.backups import find_newest_whole, list_backups
@@ -23,7 +24,7 @@ def find_damage(home: Home, thorough: bool = True) -> str:
     if database is None or not database.exists():
         return ""
     try:
-        faults = _list_faults(str(database), thorough)
+        faults = _list_faults(database, thorough)
     except sqlite3.DatabaseError as error:
         raise StorageError(f"the database {database} cannot be checked: {error}") from error
     return f"the database {database} is damaged ({'; '.join(faults)}). {advise_copy(home)}" if faults else ""
@@ -52,10 +53,11 @@ def advise_copy(home: Home) -> str:
     return f"{damaged} in {home.backups}: put one of your own there and use `podium restore`"
 
 
-def _list_faults(database: str, thorough: bool) -> list[str]:
+def _list_faults(database: Path, thorough: bool) -> list[str]:
     check = "integrity_check" if thorough else "quick_check"
     try:
-        with closing(sqlite3.connect(database, timeout=30)) as connection:
+        # Only to read: the last connection that may write would put the log into the file as it closes.
+        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, timeout=30)) as connection:
             rows = connection.execute(f"PRAGMA {check}({MOST_FAULTS})").fetchall()
             faults = [line for (text,) in rows for line in str(text).splitlines() if line != "ok"]
             if thorough and not faults:

@@ -51,6 +51,9 @@ def serve(
     ] = None,
     without: WithoutOption = None,
     finalizer: FinalizerOption = True,
+    record: Annotated[
+        bool, typer.Option(help="Keep the trace of each request. --no-record stores nothing that clients send.")
+    ] = True,
     pools: Annotated[
         bool, typer.Option("--pools", help="Let clients with a token read and change pools at /v1/pools.")
     ] = False,
@@ -71,7 +74,7 @@ def serve(
         raise PoolError("--max-cost and --deadline must be above 0") from error
     options = TurnOptions(without=tuple(without or ()), finalizer=None if finalizer else False)
     orchestrator = add_options(orchestrator, options)
-    model = ServedModel(pool, orchestrator, name, limits, at_once, mode)
+    model = ServedModel(pool, orchestrator, name, limits, at_once, mode, record)
     if mcp:
         serve_stdio(model, home)
     else:

@@ -173,3 +173,15 @@ def test_a_copy_that_a_killed_process_began_is_gone_after_the_next(store):
     os.utime(begun, (time.time() - 9, time.time() - 9))
     copy_if_due(store)
     assert not begun.exists() and len(list_daily(store)) == 1
+
+
+def test_a_second_store_of_one_process_leaves_the_locks_of_the_first(store):
+    """A file that a process closes loses all its locks there: another program would then take the log away."""
+    with store.engine.connect() as connection:
+        connection.exec_driver_sql("SELECT 1 FROM pool_head").all()
+        again = prepare_store(str(store.home.root))
+        leave(again)
+        look = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('PRAGMA journal_mode=DELETE')"
+        command = [sys.executable, "-c", look, str(store.home.root / "podium.db")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "database is locked" in done.stderr
