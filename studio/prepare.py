@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from orchestrator.traces.store import Store, open_store
+from pool_registry.errors import StorageError
 from pool_registry.starter import seed_starter
 from pool_registry.storage.data_folder import Home, choose_home, find_home
+from pool_registry.storage.integrity import find_damage_at_start
 
 
 def prepare_store(folder: str | None) -> Store:
@@ -22,6 +24,17 @@ def open_chosen_store(folder: str | None) -> Store:
     Raises what `prepare_store` raises.
     """
     return prepare_store(str(choose_home(folder).root))
+
+
+def open_whole_store(folder: str | None) -> Store:
+    """Open the store of a program that runs for long, after a look at whether its file is whole.
+
+    Raises StorageError naming what is damaged and which copy opens, and what `prepare_store` raises.
+    """
+    damage = find_damage_at_start(choose_home(folder))
+    if damage:
+        raise StorageError(damage)
+    return open_chosen_store(folder)
 
 
 def build_starter_data(home: Home, with_model: bool) -> None:

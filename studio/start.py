@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import threading
 import time
 import webbrowser
@@ -17,13 +16,10 @@ from orchestrator.traces.store import Store
 from pool_registry.errors import StorageError
 from studio.access.request_guards import LOOPBACK
 from studio.frame.ports import HOST, check_port
-from studio.prepare import build_starter_data, open_chosen_store
+from studio.prepare import build_starter_data, open_whole_store
 
 if TYPE_CHECKING:
     import uvicorn
-
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +56,7 @@ def check_login(store: Store) -> None:
 def run_studio(options: StartOptions) -> None:
     """Run the studio until it is interrupted."""
     check_port(options.port, options.host)
-    store = open_chosen_store(options.home)
+    store = open_whole_store(options.home)
     if options.needs_login:
         check_login(store)
 
@@ -68,6 +64,7 @@ def run_studio(options: StartOptions) -> None:
 
     import_gradio()
     from studio.app import create_app
+    from studio.housekeeping.daily import start_daily_work
     from studio.runtime import Runtime
 
     expect_many_episodes()
@@ -85,7 +82,7 @@ def run_studio(options: StartOptions) -> None:
         forwarded_allow_ips=options.proxy,
     )
     threading.Thread(target=build_starter_data, args=(store.home, False), daemon=True).start()
-    threading.Thread(target=_tidy, args=(store,), daemon=True).start()
+    start_daily_work(store)
     server = uvicorn.Server(config)
     threading.Thread(target=_announce, args=(server, options), daemon=True).start()
     server.run()
@@ -104,16 +101,6 @@ def import_gradio() -> None:
 
 def _refuse_to_find(place: object) -> str:
     raise OSError(f"{place} has no stub")
-
-
-def _tidy(store: Store) -> None:
-    """Delete what the data folder's retention no longer keeps."""
-    from studio.housekeeping.retention import tidy
-
-    try:
-        tidy(store)
-    except StorageError as error:
-        log.warning("%s", error)
 
 
 def _announce(server: uvicorn.Server, options: StartOptions) -> None:

@@ -98,6 +98,12 @@ class LivePool:
         pool.judges = {name: judge for name, judge in self.judges.items() if name in names}
         return pool
 
+    def forget_calls(self) -> LivePool:
+        """This pool with a cache of calls of its own, in memory alone: nothing of its calls is stored."""
+        pool = LivePool(self.pool, self.workers)
+        pool.stand_for(self)
+        return pool
+
     def stand_for(self, pool: LivePool, run_limits: RunLimits | None = None) -> None:
         """Take over what another pool, of which this one is a view, is recorded as, its judges, and its limits where it
         has none of its own."""

@@ -1,4 +1,4 @@
-"""Copies of the database: one is made before each upgrade, and `podium restore` puts one back."""
+"""Copies of the database: one is made before each upgrade and one a day, and `podium restore` puts one back."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
 
-from pool_registry.atomic_write import draft_file
+from pool_registry.atomic_write import draft_file, lock_file
 from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import Home
 
 SIDE_FILES = ("-wal", "-shm")  # SQLite's, beside the database
+DAILY = "daily"  # what the names of daily copies begin with
+DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +45,35 @@ def back_up(engine: Engine, home: Home, schema: str) -> Path | None:
         return None
     _make_folder(home)
     target = home.backups / f"{_stamp('podium')}-schema-{schema}.db"
-    # A connection of its own: VACUUM runs in no transaction, and the caller is in one.
-    with draft_file(target) as draft, engine.connect() as connection:
-        connection.exec_driver_sql("VACUUM INTO ?", (str(draft),))
+    with draft_file(target) as draft:
+        _copy_into(engine, draft)
     return target
+
+
+def keep_daily_copy(engine: Engine, home: Home, most: int, days: float) -> Path | None:
+    """Copy the SQLite file to `backups/` where the newest daily copy is a day old, and check that the copy opens.
+
+    `most` copies of at most `days` days stay; the newest always does. Returns the new copy, None where none is due
+    (`most` 0, or not SQLite). Raises StorageError where there is no room, or the copy is damaged; older ones stay then.
+    """
+    if engine.dialect.name != "sqlite" or most < 1:
+        return None
+    home.backups.mkdir(exist_ok=True)
+    with lock_file(home.backups / ".daily.lock"):  # of two studios on one folder one copies
+        for draft in home.backups.glob(f".{DAILY}-*.draft"):  # of a process that was killed
+            draft.unlink(missing_ok=True)
+        ages = _list_daily(home)
+        target = None
+        if not ages or min(ages.values()) >= DAY:
+            target = _copy_today(engine, home)
+            ages[target] = timedelta()
+        _delete_old(ages, most, days)
+    return target
+
+
+def find_newest_whole(home: Home) -> Backup | None:
+    """The newest copy that can be read."""
+    return next((backup for backup in list_backups(home) if backup.schema), None)
 
 
 def list_backups(home: Home) -> list[Backup]:
@@ -72,10 +100,53 @@ def restore_backup(home: Home, name: str, known_schemas: Sequence[str]) -> Path 
     return kept
 
 
+def _copy_into(engine: Engine, file: Path) -> None:
+    # A connection of its own: VACUUM runs in no transaction, and the caller may be in one.
+    with engine.connect() as connection:
+        connection.exec_driver_sql("VACUUM INTO ?", (str(file),))
+
+
+def _copy_today(engine: Engine, home: Home) -> Path:
+    """Make a copy and check it. Raises StorageError; no copy is left then."""
+    size = _find_database(home).stat().st_size
+    free = shutil.disk_usage(home.backups).free
+    if free < 2 * size:  # the copy, and as much again for what the studio writes meanwhile
+        raise StorageError(
+            f"today's copy of the database was not made: it takes {size / 1e6:.0f} MB, and {free / 1e6:.0f} MB are "
+            f"free in {home.backups}. Free some, or make fewer copies: `podium tidy --copies N`"
+        )
+    target = home.backups / f"{_stamp(DAILY)}.db"
+    try:
+        with draft_file(target) as draft:
+            _copy_into(engine, draft)
+            if not _read_backup(draft).schema:
+                raise StorageError("its copy cannot be read")
+    except (DBAPIError, OSError, StorageError) as error:
+        reason = str(getattr(error, "orig", None) or error)
+        raise StorageError(
+            f"today's copy of the database was not made: {reason}. `podium doctor` says whether the database is damaged"
+        ) from error
+    return target
+
+
+def _list_daily(home: Home) -> dict[Path, timedelta]:
+    """The daily copies and their ages; one from the future (a clock that was set back) counts as new."""
+    now = datetime.now(UTC).timestamp()
+    paths = home.backups.glob(f"{DAILY}-*.db")
+    return {path: timedelta(seconds=max(0.0, now - path.stat().st_mtime)) for path in paths}
+
+
+def _delete_old(ages: dict[Path, timedelta], most: int, days: float) -> None:
+    newest_first = sorted(ages, key=lambda path: ages[path])
+    for number, path in enumerate(newest_first):
+        if number and (number >= most or ages[path] > timedelta(days=days)):
+            path.unlink(missing_ok=True)
+
+
 def _find_database(home: Home) -> Path:
-    if not home.database_url.startswith("sqlite:///"):
+    if home.database_file is None:
         raise StorageError("this database is kept by a server: restore it with the server's own tools (pg_restore)")
-    return Path(home.database_url.removeprefix("sqlite:///"))
+    return home.database_file
 
 
 def _choose(home: Home, name: str) -> Backup:

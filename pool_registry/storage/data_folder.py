@@ -23,6 +23,12 @@ class Home:
         return os.environ.get("PODIUM_DATABASE_URL") or f"sqlite:///{self.root / 'podium.db'}"
 
     @property
+    def database_file(self) -> Path | None:
+        """The SQLite file; None where a server keeps the database."""
+        prefix = "sqlite:///"
+        return Path(self.database_url.removeprefix(prefix)) if self.database_url.startswith(prefix) else None
+
+    @property
     def backups(self) -> Path:
         return self.root / "backups"
 

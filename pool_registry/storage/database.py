@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -52,13 +53,15 @@ def make_private(engine: Engine) -> None:
     """Let this account alone read an SQLite file, which is created where it is missing; its log follows its mode."""
     if engine.dialect.name != "sqlite" or not engine.url.database or engine.url.database == ":memory:":
         return
-    handle = os.open(engine.url.database, os.O_RDWR | os.O_CREAT, 0o600)
+    # A file that is there is not opened: closing it would drop the locks that other connections of this process hold,
+    # and another process could then take the write-ahead log away from under them.
+    file = Path(engine.url.database)
     try:
-        state = os.fstat(handle)
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        state = file.stat()
         if state.st_uid == os.geteuid() and state.st_mode & 0o077:
-            os.fchmod(handle, 0o600)
-    finally:
-        os.close(handle)
+            file.chmod(0o600)
 
 
 def _set_pragmas(connection: Any, _record: object) -> None:

@@ -8,10 +8,10 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pool_registry.errors import StorageError
-from pool_registry.storage.backups import list_backups
 from pool_registry.storage.data_folder import Home
 from pool_registry.storage.database import read_sqlite_code
 from pool_registry.storage.disk_space import describe_full, is_disk_full
+from pool_registry.storage.integrity import advise_copy
 
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 ADVICE = {
@@ -43,12 +43,12 @@ def _advise(engine: Engine, home: Home, error: Exception) -> str:
         return _advise_server(error)
     code = read_sqlite_code(error)
     if code in DAMAGE:
-        return f"The file is damaged. {_advise_backup(home)}"
+        return f"The file is damaged. {advise_copy(home)}"
     if code in ADVICE:
         return ADVICE[code]
     return (
         "Its tables are not those of its schema's number: an upgrade by Podium 0.1 may have been cut off. "
-        + _advise_backup(home)
+        + advise_copy(home)
     )
 
 
@@ -56,10 +56,3 @@ def _advise_server(error: Exception) -> str:
     if isinstance(error, OperationalError) or (isinstance(error, DBAPIError) and error.connection_invalidated):
         return "Check that the server runs, and PODIUM_DATABASE_URL; nothing was changed"
     return "Nothing was changed: an upgrade that fails is undone"
-
-
-def _advise_backup(home: Home) -> str:
-    backups = list_backups(home)
-    if backups:
-        return f"`podium restore {backups[0].name}` puts the newest copy back and keeps the present file beside it"
-    return f"There is no copy of it in {home.backups}: put one of your own there and use `podium restore`"

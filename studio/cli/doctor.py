@@ -11,12 +11,13 @@ from importlib.metadata import PackageNotFoundError, distributions, version
 from typing import Any
 
 from orchestrator.policies.registry import POLICIES
-from pool_registry.errors import PoolError, WorkerFault
+from pool_registry.errors import PoolError, StorageError, WorkerFault
 from pool_registry.extensions.extension_table import ExtensionTable
 from pool_registry.kinds import KINDS, open_worker
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
+from pool_registry.storage.integrity import find_damage
 from pool_registry.worker import Worker
 from trainer.jobs.gpus import list_gpus, see_only
 from trainer.memory_fit.gpu_state import describe_other_programs, find_gpu_problem
@@ -48,7 +49,10 @@ class ReportLine:
 
 
 def examine_machine(folder: str | None, quick: bool = False, with_vllm: bool | None = None) -> Iterator[str]:
-    """Yield the report line by line, each as soon as it is known; `quick` leaves out what is tried in models."""
+    """Yield the report line by line, each as soon as it is known; `quick` leaves out what is tried in models.
+
+    Raises StorageError at the end where the data folder or its database is damaged.
+    """
     with see_only(list_gpus()[:1]):  # as a job of one process does
         yield from _examine(folder, quick, with_vllm)
 
@@ -66,7 +70,8 @@ def _examine(folder: str | None, quick: bool, with_vllm: bool | None) -> Iterato
     yield "Programs"
     yield str(_check_chromium())
     yield "Data"
-    yield str(_check_data(folder))
+    data = _check_data(folder)
+    yield str(data)
     yield "Workers of the starter pool"
     for line in asyncio.run(_check_workers(starter_pool())):
         yield str(line)
@@ -76,6 +81,8 @@ def _examine(folder: str | None, quick: bool, with_vllm: bool | None) -> Iterato
         yield "Models, tried on this machine"
         for proof in prove_device(with_vllm):
             yield str(ReportLine(proof.mark, proof.subject, proof.result, proof.advice))
+    if data.mark == "problem":
+        raise StorageError(data.state)
 
 
 def _check_extensions() -> Iterator[ReportLine]:
@@ -135,6 +142,8 @@ def _check_data(folder: str | None) -> ReportLine:
 
     try:
         home = find_home(folder)
+        if damage := find_damage(home):
+            return ReportLine("problem", "data folder", damage)
         store = open_store(home)
         pools = ", ".join(store.pools.names()) or "none yet"
         store.close()

@@ -58,6 +58,8 @@ def tidy(
     jobs_days: Days = None,
     jobs_gb: Days = None,
     trash_days: Annotated[float | None, typer.Option(help="Days that deleted things can be put back.", min=0)] = None,
+    copies: Annotated[int | None, typer.Option(help="Daily copies of the database that stay; 0: none.", min=0)] = None,
+    copies_days: Annotated[float | None, typer.Option(help="Days that a daily copy stays.", min=0.01)] = None,
     home: HomeOption = None,
 ) -> None:
     """Delete what is older or larger than the retention allows. Options change the setting, which the studio follows
@@ -72,7 +74,8 @@ def tidy(
         "jobs_gb": jobs_gb,
     }
     changes = {name: value or None for name, value in given.items() if value is not None}
-    changes |= {} if trash_days is None else {"trash_days": trash_days}
+    own = {"trash_days": trash_days, "copies": copies, "copies_days": copies_days}
+    changes |= {name: value for name, value in own.items() if value is not None}
     with open_prepared_store(home) as store:
         if changes:
             setting.change_retention(store.home, changes)

@@ -28,7 +28,7 @@ def restore(
             content = f"{backup.pools} pools, {backup.episodes} traces" if backup.schema else "damaged"
             typer.echo(f"{backup.name}  schema {backup.schema or '?'}  {content}")
         if not backups:
-            typer.echo(f"There is no copy in {folder.backups}: one is made before each upgrade of the database.")
+            typer.echo(f"No copy is in {folder.backups}: the studio makes one a day, and before each upgrade.")
         return
     kept = restore_backup(folder, copy, list_revisions())
     typer.echo(f"Restored {copy}." + (f" The database that was there is now {kept}." if kept else ""))

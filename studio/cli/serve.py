@@ -51,6 +51,9 @@ def serve(
     ] = None,
     without: WithoutOption = None,
     finalizer: FinalizerOption = True,
+    record: Annotated[
+        bool, typer.Option(help="Keep the trace of each request. --no-record stores nothing that clients send.")
+    ] = True,
     pools: Annotated[
         bool, typer.Option("--pools", help="Let clients with a token read and change pools at /v1/pools.")
     ] = False,
@@ -60,6 +63,7 @@ def serve(
     """Serve a pool and its orchestrator as one model of the OpenAI API (and over MCP at /mcp)."""
     from pydantic import ValidationError
 
+    from studio.housekeeping.daily import start_daily_work
     from studio.model_server.request import RequestLimits
     from studio.model_server.server import ServeOptions, serve_http, serve_stdio
     from studio.model_server.service import ServedModel
@@ -70,12 +74,12 @@ def serve(
         raise PoolError("--max-cost and --deadline must be above 0") from error
     options = TurnOptions(without=tuple(without or ()), finalizer=None if finalizer else False)
     orchestrator = add_options(orchestrator, options)
-    model = ServedModel(pool, orchestrator, name, limits, at_once, mode)
+    model = ServedModel(pool, orchestrator, name, limits, at_once, mode, record)
     if mcp:
         serve_stdio(model, home)
     else:
         make_routers = _make_pool_routers if pools else _make_no_routers
-        serve_http(model, ServeOptions(host, port, tuple(token or ()), home, make_routers))
+        serve_http(model, ServeOptions(host, port, tuple(token or ()), home, make_routers, start_daily_work))
 
 
 def _make_pool_routers(store: Store) -> list[APIRouter]:

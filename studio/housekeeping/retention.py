@@ -42,6 +42,8 @@ class Retention(FrozenModel):
     )
     jobs_gb: float | None = Field(default=None, gt=0, description="Gigabytes of jobs; the oldest ended ones go first.")
     trash_days: float = Field(default=KEPT_DAYS, ge=0, description="Days that deleted things can be put back.")
+    copies: int = Field(default=7, ge=0, description="Daily copies of the database that stay; 0 makes none.")
+    copies_days: float = Field(default=30, gt=0, description="Days that a daily copy stays; the newest always does.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,10 +132,13 @@ def _add_routes(app: FastAPI, model: ServedModel) -> None:
         kept, user = _kept(request), request.state.user
         earlier = kept.find(body.previous_response_id, user).conversation if body.previous_response_id else []
         checked = body.episode_request(earlier)
+        if checked.background and not model.record:
+            message = "this server keeps nothing, so there would be no response to fetch later; leave background out"
+            raise ApiError(400, message, "unsupported_value", "background")
         _, episode = _start_episode(request, checked)
 
         def keep(document: dict[str, Any]) -> None:
-            if checked.keep or checked.background:
+            if model.record and (checked.keep or checked.background):
                 kept.keep(user, checked.messages, document)
 
         response = ModelResponse(model.name, episode, body, keep)
@@ -204,7 +207,8 @@ def _headers(episode: ServedEpisode) -> dict[str, str]:
     """The headers of an answer: its trace, and the parameters without effect."""
     names = shorten(", ".join(episode.ignored), MAX_HEADER_CHARS)
     ignored = {IGNORED_HEADER: names.encode("ascii", "replace").decode()} if names else {}
-    return {TRACE_HEADER: episode.id, **ignored}
+    trace = {TRACE_HEADER: episode.trace} if episode.trace else {}
+    return {**trace, **ignored}
 
 
 async def _await_response(

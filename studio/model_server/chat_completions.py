@@ -41,7 +41,7 @@ class ChatCompletion:
             "object": "chat.completion",
             "choices": [choice],
             "usage": completion_usage(answer.usage),
-            "podium": answer.report(self._served.id),
+            "podium": answer.report(self._served.trace),
         }
 
     async def stream(self) -> AsyncIterator[str]:
@@ -64,7 +64,7 @@ class ChatCompletion:
                 yield self._chunk({"tool_calls": calls})
             else:
                 yield self._chunk({"content": answer.text})
-            yield self._chunk({}, answer.finish, {"podium": answer.report(served.id)})
+            yield self._chunk({}, answer.finish, {"podium": answer.report(served.trace)})
             if served.request.include_usage:
                 yield message({**self._chunk_head(), "choices": [], "usage": completion_usage(answer.usage)})
             yield "data: [DONE]\n\n"

@@ -31,7 +31,9 @@ class AskResult(BaseModel):
     answer: str
     status: str = "answered"
     approval: dict[str, Any] | None = Field(default=None, description="The plan that waits; decide about it by its id.")
-    trace: str = Field(description="The id of the trace: the studio opens it at /?episode=ID.")
+    trace: str | None = Field(
+        description="The id of the trace: the studio opens it at /?episode=ID. None where the server records nothing."
+    )
     steps: int = Field(description="How many calls of workers it took.")
     tokens: int
     cost: float = Field(description="US dollars.")
@@ -86,11 +88,11 @@ def create_mcp_server(service: Callable[[], Service], *, holds_plans: bool = Fal
         finally:
             served.stop()
         if not answer.text:
-            raise ToolError(f"no answer within the limits. The trace is {served.id}.")
+            raise ToolError("no answer within the limits." + (f" The trace is {served.trace}." if served.trace else ""))
         usage = episode.usage
         return AskResult(
             answer=answer.text,
-            trace=served.id,
+            trace=served.trace,
             steps=len(episode.steps),
             tokens=usage.tokens,
             cost=usage.cost,

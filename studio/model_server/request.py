@@ -110,8 +110,8 @@ class EpisodeRequest:
 
     `question` is the last message alone, `outputs` those of the client's tools that it brings, by the calls' ids.
     `settings` are for the pool's agents; `max_answer_tokens`, `stop` and `form` concern the answer alone. `ignored`
-    says what had no effect, and why, `unread` what the question holds in place of text. `keep` and `background` belong
-    to the Responses API.
+    says what had no effect, and why, `unread` what the question holds in place of text. `record` is off
+    where nothing of it may be stored; `keep` and `background` belong to the Responses API.
     """
 
     query: str
@@ -127,6 +127,7 @@ class EpisodeRequest:
     form: AnswerForm | None = None
     tools: ToolUse = field(default_factory=ToolUse)
     ignored: Mapping[str, str] = field(default_factory=dict)
+    record: bool = True
     keep: bool = False
     background: bool = False
     mode: ModeName | None = None
@@ -148,6 +149,10 @@ class _RequestBase(SamplingFields):
     metadata: dict[str, Any] | None = None
     user: str | None = None
     store: StrictBool | None = None
+
+    @property
+    def _record(self) -> bool:
+        return self.store is not False
 
     def _limits(self) -> RequestLimits:
         total = [count for count in (self.max_total_tokens, self.podium.max_total_tokens) if count is not None]
@@ -192,6 +197,7 @@ class ChatRequest(_RequestBase):
             form=form,
             tools=read_tool_use(self.tools, self.tool_choice, self.parallel_tool_calls, ignored),
             ignored=ignored,
+            record=self._record,
         )
 
 
@@ -234,7 +240,8 @@ class ResponsesRequest(_RequestBase):
             form=read_form((self.text or {}).get("format"), "text.format", ignored),
             tools=read_tool_use(self.tools, self.tool_choice, self.parallel_tool_calls, ignored),
             ignored=ignored,
-            keep=self.store is not False,
+            record=self._record,
+            keep=self._record,
             background=bool(self.background),
         )
 

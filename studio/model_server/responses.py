@@ -87,7 +87,7 @@ class ModelResponse:
             **self._head_document("completed" if complete else "incomplete", output),
             "incomplete_details": None if complete else {"reason": "max_output_tokens"},
             "usage": response_usage(answer.usage),
-            "podium": answer.report(self._served.id),
+            "podium": answer.report(self._served.trace),
         }
         self._keep(document)
         return document

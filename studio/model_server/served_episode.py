@@ -47,8 +47,8 @@ class ServedAnswer:
     agreement: Agreement | None = None
     final: FinalAnswerView | None = None
 
-    def report(self, trace: str) -> dict[str, Any]:
-        """Our own field `podium` of the answer's document."""
+    def report(self, trace: str | None) -> dict[str, Any]:
+        """Our own field `podium` of the answer's document; `trace` is None where nothing was recorded."""
         fallback = {"fallback": self.fallback} if self.fallback else {}
         agreement = {"agreement": asdict(self.agreement)} if self.agreement else {}
         names = {"worker", "sentence", "plan_answer"}
@@ -60,10 +60,11 @@ class ServedEpisode:
     """One episode that answers a request, or several where it calls the client's tools, and the sink of its events.
 
     Iterate over `events`, then ask for the `answer`. `stop` ends it; `release` does, unless it waits for the client.
+    Without `record` no event is stored.
     """
 
-    def __init__(self, store: Store, setup: EpisodeSetup, user: str) -> None:
-        self._store, self.setup, self.user = store, setup, user
+    def __init__(self, store: Store, setup: EpisodeSetup, user: str, record: bool = True) -> None:
+        self._store, self.setup, self.user, self.record = store, setup, user, record
         self.request = setup.request
         self.waits = False
         self.requests = 1
@@ -88,6 +89,8 @@ class ServedEpisode:
     async def _run_and_record(self, run: RecordedRun) -> Episode:
         """Run the episode, and end when its trace is on disk: what a client has been told, a crash must not forget."""
         episode = await run.run()
+        if not self.record:
+            return episode
         try:
             await asyncio.to_thread(self._store.traces.flush)
         except StorageError as error:
@@ -108,6 +111,11 @@ class ServedEpisode:
         return self._run.id
 
     @property
+    def trace(self) -> str | None:
+        """The id of its trace; None where nothing is recorded."""
+        return self.id if self.record else None
+
+    @property
     def pool(self) -> Pool:
         """The pool that it runs on."""
         assert self._run is not None, "the service starts a run before it hands this out"
@@ -120,7 +128,8 @@ class ServedEpisode:
 
     def append(self, episode_id: str, event: Event) -> None:
         """Record an event. Those of this episode, not of episodes inside it, also go to `events`."""
-        self._store.traces.append(episode_id, event)
+        if self.record:
+            self._store.traces.append(episode_id, event)
         if episode_id == self.id:
             self._live.apply(event)
             self._events.put_nowait(event)

@@ -23,7 +23,7 @@ from studio.frame.ports import HOST, check_port
 from studio.model_server.server_record import ServerRecord, remove_record, write_record
 from studio.model_server.service import ServedModel, Service
 from studio.orchestrators.default import choose_default
-from studio.prepare import open_chosen_store
+from studio.prepare import open_whole_store
 
 if TYPE_CHECKING:
     import uvicorn
@@ -34,13 +34,15 @@ REPORT_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Where to serve and whom to let in. `tokens` are references. `make_routers` adds routes to those of the model."""
+    """Where to serve and whom to let in. `tokens` are references. `make_routers` adds routes to those of the model,
+    `start_work` begins what is done beside it."""
 
     host: str = HOST
     port: int = 8000
     tokens: Sequence[str] = ()
     home: str | None = field(default=None)
     make_routers: Callable[[Store], Sequence[APIRouter]] = field(default=lambda _: ())
+    start_work: Callable[[Store], None] = field(default=lambda _: None)
 
     @property
     def loopback(self) -> bool:
@@ -50,7 +52,7 @@ class ServeOptions:
 def serve_http(model: ServedModel, options: ServeOptions) -> None:
     """Serve until interrupted. Raises before the port is opened when the server cannot start."""
     check_port(options.port, options.host)
-    store = open_chosen_store(options.home)
+    store = open_whole_store(options.home)
     try:
         model = _choose_orchestrator(store, model)
         app = _create_app(store, model, options)
@@ -64,7 +66,7 @@ def serve_stdio(model: ServedModel, home: str | None) -> None:
     """Serve as an MCP server on stdin and stdout until the client disconnects. Nothing else may print."""
     from studio.model_server.mcp import create_mcp_server
 
-    store = open_chosen_store(home)
+    store = open_whole_store(home)
     expect_many_episodes()
 
     async def main() -> None:
@@ -133,6 +135,7 @@ def _run_server(app: FastAPI, store: Store, model: ServedModel, options: ServeOp
     stopped = threading.Event()
     reporter = threading.Thread(target=_report_state, args=(server, app, store, model, options, stopped), daemon=True)
     reporter.start()
+    options.start_work(store)
     try:
         server.run()
     finally:

@@ -48,6 +48,7 @@ class ServedModel:
     limits: RequestLimits = field(default_factory=RequestLimits)
     max_concurrency: int = 128
     mode: ModeName | None = None  # stricter than the pool's
+    record: bool = True  # False: nothing of any request is stored
 
     @property
     def name(self) -> str:
@@ -98,15 +99,19 @@ class Service:
         if self.running >= self.model.max_concurrency:
             message = f"{self.model.max_concurrency} requests are being answered; try again in a moment"
             raise ApiError(429, message, "rate_limit_exceeded", headers={"retry-after": "1"})
-        setup = EpisodeSetup(self._pool, self.model.orchestrator, request)
-        episode = ServedEpisode(self.store, setup, user)
+        record = request.record and self.model.record
+        mode = tighten_mode(self.mode, request.mode)
+        if not record and mode.name != "autonomous":
+            message = f"in the mode {mode.name} plans wait for a person, who reads them where they are stored"
+            raise ApiError(400, message, "unsupported_value", "store")
+        setup = EpisodeSetup(self._pool if record else self._pool.forget_calls(), self.model.orchestrator, request)
+        episode = ServedEpisode(self.store, setup, user, record)
         allowed = tighten_limits(self._pool.pool.limits, self.model.limits, request.limits)
         try:
             run = prepare_run(
                 self.store, setup.pool, setup.orchestrator, setup.query,
                 user=user, source=SERVED, limits=setup.take_limits(allowed), sink=episode, graded=False,
-                mode=tighten_mode(self.mode, request.mode),
-                wrap=setup.wrap,
+                mode=mode, wrap=setup.wrap,
             )  # fmt: skip
         except InvalidQuery as error:
             raise ApiError(400, str(error), "invalid_value") from error

@@ -34,6 +34,12 @@ BINARY = (
     ".png",
 )  # arbitrary bytes can match a pattern by chance; only known values are searched
 OVERLAP = 4096
+# Characters that are not seen, as UTF-8 and as JSON escapes them: within a key they would hide its shape.
+UNSEEN = re.compile(
+    rb"\xc2\xad|\xe2\x80[\x8b-\x8f]|\xe2\x81[\xa0-\xa4]|\xef\xbb\xbf|\\u(?:00ad|200[b-f]|206[0-4]|feff)", re.I
+)
+# Variables that hold a secret though nothing in their name says so: addresses of databases.
+CONNECTION_NAME = re.compile(r"(^|_)(CONN|CONNECTION|DSN|DATABASE)(_|$)")
 HARMLESS = re.compile(r"(^|_)(MAX|MIN|NUM|COUNT|LIMIT|LENGTH|SIZE|TOKENIZERS|PUBLIC)(_|$)")
 
 
@@ -64,6 +70,9 @@ def scan_entry(entry: Entry, secrets: Mapping[str, str]) -> list[SecretFinding]:
     matches: set[str] = {what for what, form in forms if form in entry.path.encode()}
     for piece in entry.chunks(OVERLAP):
         matches |= {what for what, form in forms if form in piece}
+        if shapes:
+            piece = UNSEEN.sub(b"", piece)
+            matches |= {what for what, form in forms if form in piece}
         matches |= {name for name, shape in shapes.items() if shape.search(piece)}
     return [SecretFinding(entry.path, what) for what in sorted(matches)]
 
@@ -72,7 +81,11 @@ def collect_secrets(pool: Pool, token: str | None = None) -> dict[str, str]:
     """Collect every secret that this process can read, as {what it is: value}."""
     secrets = {f"the value of {reference}": value for reference, value in _resolve_all(pool_references(pool))}
     for name, value in os.environ.items():
-        if SECRET_NAME.search(name) and not HARMLESS.search(name) and _is_secret(value):
+        if (
+            (SECRET_NAME.search(name) or CONNECTION_NAME.search(name))
+            and not HARMLESS.search(name)
+            and _is_secret(value)
+        ):
             secrets.setdefault(f"the value of env:{name}", value.strip())
     if token:
         secrets["your Hugging Face token"] = token

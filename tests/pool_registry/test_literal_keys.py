@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pool_registry.errors import InvalidPool
+from pool_registry.gallery.templates import templates
 from pool_registry.literal_keys import find_literal_keys, move_literal_keys
 from pool_registry.pool import Pool, check_pool
 from pool_registry.starter import starter_pool
@@ -97,3 +98,56 @@ def test_a_setting_that_is_a_key_moves_and_leaves_its_reference():
         "headers": {"Authorization": "Bearer keyring:MY_POOL_ASKER_HEADERS_AUTHORIZATION", "Accept": "text/plain"},
     }
     assert [where for where, _ in find_literal_keys(moved)] == ["url"], "a key within a URL cannot move"
+
+
+HEX = "9f86d081884c7d659a2feaa0c55ad015"
+PLANTED = [
+    {"note": "xai-" + "Ab3d" * 15},
+    {"note": "use gsk_" + "Ab3d" * 13},
+    {"note": "glpat-" + "Ab3d" * 5},
+    {"note": "sk_live_" + "Ab3d" * 6},
+    {"note": "SG." + "Ab3d" * 5 + "." + "Ab3d" * 10},
+    {"note": "npm_" + "Ab3d" * 9},
+    {"note": "123456789:" + "Ab3d5" * 7},
+    {"note": "AccountKey=" + "Ab3d" * 10 + "=="},
+    {"note": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.SflKxwRJSMeKKF2QT4"},
+    {"url": "https://hooks.slack.com/services/T01AB2CD3/B01AB2CD3/" + "Ab3d" * 6},
+    {"url": f"https://x.example.com/a?sig={HEX}"},
+    {"url": f"https://x.example.com/a?code={HEX}"},
+    {"url": f"https://x.example.com/a?units=m&appid={HEX}"},
+    {"query": {"appid": HEX}},
+    {"headers": {"X-Foo": HEX}},
+    {"headers": {"X-Foo": f"Custom {HEX}"}},
+    {"role": "sk-ab\u200bcd" + "Ab3d" * 10},
+    {"role": "hf_\u2060" + "Ab3d" * 9},
+    {"role": "Log in first, the password is hunter2go now."},
+    {"role": "Password: 'Tr0ub4dor&3'"},
+    {"role": "api key = 12345abcde"},
+]
+HARMLESS = [
+    {"role": "The password is case-sensitive, and a secret is never shown. Ask for the API key: 'key'."},
+    {"url": "https://x.example.com/a?code=DE&sig=yes"},
+    {"url": f"https://x.example.com/pages/{HEX}"},
+    {"headers": {"Accept": "application/vnd.github.v3+json", "User-Agent": "podium/0.2 (contact@example.com)"}},
+    {"headers": {"X-Version": "2023-06-01", "X-Feature": "computer-use-2024-10-22"}},
+    {"headers": {"X-Tenant": "123e4567-e89b-12d3"}},
+    {"note": "eyJust a word. eyJ"},
+    {"query": {"appid": "my-app"}},
+    {"role": "password: env:DB_PASSWORD1"},
+]
+
+
+@pytest.mark.parametrize("config", PLANTED, ids=range(len(PLANTED)))
+def test_keys_of_more_providers_and_places_are_seen(config):
+    assert list(find_literal_keys(config, "config"))
+
+
+@pytest.mark.parametrize("config", HARMLESS, ids=range(len(HARMLESS)))
+def test_what_only_looks_a_little_like_a_key_is_left_alone(config):
+    assert not list(find_literal_keys(config, "config"))
+
+
+def test_no_worker_of_the_gallery_holds_a_key():
+    for template in templates().values():
+        document = template.model_dump(mode="json")
+        assert not list(find_literal_keys(document, "config")), document

@@ -21,7 +21,7 @@ from studio.export.engine_files import ALLOWED, ENGINE, NEEDS_DATABASE, engine_s
 from studio.publish.bundle import LISTING, Entry, make_bundle, write_folder
 from studio.publish.model_repo import Weights, checkpoint_entries, without_paths
 from studio.publish.request import InvalidPublication, Publication, PublishError, parse_publication
-from studio.publish.secret_scan import check_bundles, scan_entry
+from studio.publish.secret_scan import check_bundles, collect_secrets, scan_entry
 from studio.publish.space_repo import SPACE_APP
 
 KEY = "sk-canary/4711+env=secret&x"
@@ -140,10 +140,20 @@ def test_a_secret_across_two_pieces_of_a_large_file_is_found(tmp_path, monkeypat
 
 @pytest.mark.parametrize("text", [
     "hf_" + "a" * 34, "sk-proj-" + "b" * 40, "AKIA" + "A1B2" * 4, "-----BEGIN RSA PRIVATE KEY-----", "ghp_" + "c" * 36,
-    "postgresql://me:hunter22@db.example.com/x",
+    "postgresql://me:hunter22@db.example.com/x", "xai-" + "d4" * 24, "gsk_" + "e5" * 26,
+    "https://x.example.com/a?api_key=12345678",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.SflKxwRJSMeKKF2QT4",
+    "hf_aaaa\u200b" + "a" * 30, r"hf_aaaa\u2060" + "a" * 30,
 ])  # fmt: skip
 def test_keys_are_known_by_their_shape(text):
     assert scan_entry(Entry("recipe.yaml", f"x: {text} y".encode(), "r"), {})
+
+
+def test_the_value_of_a_connection_that_the_environment_holds_is_found(monkeypatch):
+    monkeypatch.setenv("REPORTS_CONN_STR", "host=db user=me pw=Sesame99x")
+    secrets = collect_secrets(Pool(name="p"))
+    (finding,) = scan_entry(Entry("pool.json", b'{"role": "host=db user=me pw=Sesame99x"}', "p"), secrets)
+    assert finding.what == "the value of env:REPORTS_CONN_STR"
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../b", "a//b", "./a", ""])
