@@ -6,7 +6,12 @@ TEAMS = {
     "Badgers": {"coach": "Yuki Mori", "ground": "Old Mill", "points": 19},
     "Herons": {"coach": "Lars Holm", "ground": "Lake Court", "points": 22},
 }
-PLAYERS = {"Nadia": ("Falcons", 9, 14), "Piet": ("Otters", 4, 6), "Carlos": ("Badgers", 11, 9), "Mei": ("Herons", 7, 12)}
+PLAYERS = {
+    "Nadia": ("Falcons", 9, 14),
+    "Piet": ("Otters", 4, 6),
+    "Carlos": ("Badgers", 11, 9),
+    "Mei": ("Herons", 7, 12),
+}
 CAPACITY = {"North Field": 800, "Lake Court": 350, "Old Mill": 500}
 FEES = {"junior": 60, "adult": 145, "senior": 90, "family": 280}
 
