@@ -18,7 +18,8 @@ SIGNS: Mapping[str, re.Pattern[str]] = {
     ),
     "arguments stand in it as in a form": re.compile(r"\([^)]*\)|[{}<>|`]|\w+_\w+|\b\w+=\S"),
     "a word is missing or repeated": re.compile(
-        r"\b(?!(?:had|that|\d+)\b)(\w+) \1\b|\b(?:for|of|in|at|the|a|to) (?:how|what|where|when|who|which)\b"
+        r"\b(?!(?:had|that|\d+)\b)(\w+) \1\b|\b(?:(?:for|of|in|at|to) (?:how|what|where|when|who)|(?:the|a|of) which)\b"
+        r"|\bthe (?:how|what|where|when|who)\b"
         r"|\b(?:of|for|in|the) (?:of|for|in)\b|\bthe (?:a|an|the)\b",
         re.IGNORECASE,
     ),

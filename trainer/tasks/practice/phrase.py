@@ -21,8 +21,10 @@ from pool_registry.strict_model import FrozenModel
 from trainer.tasks.practice.clauses import ask_directly, count_things, is_clause
 from trainer.tasks.practice.slots import choose_half, put_in_slots
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
-_ASIDE = re.compile(r"\s*\([^)]*\)|\s*[:;].*|\s*,? (?:e\.g\.|such as|for example)\b.*")
+_SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)\s+(?=[A-Z])")
+_ASIDE = re.compile(
+    r"\s*\([^)]*\)| like [\w-]+ (?:or|and) [\w-]+\.?$|\s*[:;].*|\s*,? (?:e\.g\.|such as|for example)\b.*"
+)
 _PATH_NAME = re.compile(r"\.(\w+)")
 _CODE_NAME = re.compile(r"[a-z]+\d+", re.IGNORECASE)
 _PARAGRAPH = re.compile(r"\n\s*\n")

@@ -97,6 +97,9 @@ def test_clauses_become_parts_of_other_questions_where_they_are_things():
     ("description", "arguments", "text"),
     [
         ("Number of copies of a book that we own", {"title": "Emma"}, "the number of copies of Emma that we own"),
+        ("Where a book stands (shelf mark), e.g. 'F12'.", {"title": "Emma"}, "where Emma stands"),
+        ("Pieces of an item (e.g. Hinges) in stock", {"item": "tape"}, "the pieces of tape in stock"),
+        ("Fee for a category like junior or senior.", {"category": "adult"}, "the fee for adult"),
         ("Product of two numbers", {"a": 3, "b": 5}, "the product of 3 and 5"),
         ("Converts kilometres to miles.", {"km": 42}, "convert 42 kilometres to miles"),
         ("Fare in euros for a trip of so many kilometres.", {"km": 1}, "the fare in euros for a trip of 1 kilometre"),
