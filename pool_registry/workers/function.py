@@ -9,19 +9,21 @@ crash and after an edit of the file. What a model wrote belongs to kind `python`
 from __future__ import annotations
 
 import ast
+import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import Field, field_validator
 
 from pool_registry.actions import JsonValue
-from pool_registry.errors import InvalidPool
+from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.processes.function_process import FunctionPermissions, FunctionProcess, parse, start_process
 from pool_registry.schemas.argument_schema import ArgumentsSchema, describe_changes
 from pool_registry.schemas.result_outline import ResultSchema
 from pool_registry.strict_model import StrictModel
-from pool_registry.worker import Call, PackedFiles, Reply, Worker, WorkerSpec
+from pool_registry.worker import Call, PackedFiles, Reply, SampleCall, Worker, WorkerSpec
+from pool_registry.workers.literal_values import list_looked_up
 
 
 class FunctionConfig(StrictModel):
@@ -110,6 +112,21 @@ class Function(Worker[FunctionConfig]):
             raise
         await self._put_back(process)
         return Reply(value)
+
+    async def list_sample_calls(self, count: int) -> Sequence[SampleCall]:
+        """Its sample, and calls with the keys of the tables in its file that it looks its arguments up in.
+        Raises WorkerFault when the file cannot be read."""
+        target = parse(self.config.target)
+        file, required = Path(target.file), self.parameters.get("required")
+        names = [str(name) for name in required] if isinstance(required, list | tuple) else []
+        try:
+            source = await asyncio.to_thread(file.read_text, "utf-8", "replace") if target.file else ""
+        except OSError as error:
+            raise WorkerFault(
+                "unavailable", f"{file} cannot be read: {error.strerror}; put it back, or remove this worker"
+            ) from error
+        rows = list_looked_up(source, target.function, names)
+        return [*await super().list_sample_calls(count), *map(SampleCall, rows)][:count]
 
     async def check(self) -> str:
         process = await self._take_process()

@@ -268,6 +268,40 @@ def test_a_finished_training_says_what_it_came_to_and_what_can_be_done(
     expect(page.get_by_role("region", name="What can orchestrate this pool")).to_contain_text("Solves 13 of 20")
 
 
+@pytest.mark.parametrize(("right", "verdict"), [({*range(2, 6)}, "open"), (set(), "worse")])
+def test_own_words_are_typed_for_measuring_and_stand_before_and_after(
+    page: Page, studio: Studio, studio_url: str, tmp_path, right, verdict
+):
+    name = f"crm-words-{verdict}"
+    open_pool(page, studio_url, tmp_path, name)
+    page.goto(f"{studio_url}/train?tasks={name}")
+    panel = page.get_by_role("region", name="Tasks", exact=True)
+    panel.get_by_role("button", name="Ask in your words").click()
+    expect(panel).to_contain_text("never trained on")
+    panel.get_by_label("Query", exact=True).fill("what's 6 times 7?")
+    panel.get_by_label("Answer", exact=True).fill("42")
+    expect(panel.get_by_label("What it is for")).to_have_value("test")
+    panel.get_by_role("button", name="Save", exact=True).click()
+    row = panel.get_by_label("Tasks of this recipe").locator("li").filter(has_text="what's 6 times 7?")
+    expect(row).to_contain_text("test")
+    expect(row).to_contain_text("yours")
+
+    store = open_store(find_home(studio.home))
+    jobs = JobStore(store.engine, store.home)
+    job = jobs.submit(build_pool_recipe(name, 70), here=True)
+    jobs.claim(job.id)
+    append_solved(jobs.folder(job.id), "smollm2-reader", {0, 12}, own=range(6))
+    append_solved(jobs.folder(job.id), f"{job.id}@27", {*right, *range(6, 15)}, own=range(6))
+    jobs.finish(job.id, "done", "", "")
+    store.close()
+    page.goto(f"{studio_url}/train?job={job.id}")
+    outcome = page.get_by_test_id("outcome")
+    expect(outcome).to_contain_text(f"Solves {len(right)} of 6 of your own held-out questions, was 1")
+    expect(outcome).to_contain_text("Solves 9 of 14 of the made practice tasks that were held out, was 1")
+    expect(outcome).to_have_attribute("data-verdict", verdict)
+    expect(outcome.get_by_role("link").first).to_have_text("Run" if verdict == "open" else "Run the model before it")
+
+
 def test_a_start_that_does_not_fit_asks_first_and_its_advice_applies(page: Page, studio_url: str):
     recipe = load_recipe("cpu-first-steps").model_dump(mode="json")
     fit = {

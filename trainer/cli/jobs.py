@@ -214,7 +214,6 @@ def run_sent_job(
 def _print_outcome(row: JobRow, recipe: Recipe, jobs: JobStore) -> None:
     """Say what a job came to, and what can be done with its checkpoint."""
     from trainer.jobs.outcome import describe_outcome
-    from trainer.tasks.practice.stored import find_practice_file
 
     outcome = describe_outcome(row.id, recipe, jobs.folder(row.id)) if row.state == "done" else None
     if outcome is None:
@@ -222,7 +221,7 @@ def _print_outcome(row: JobRow, recipe: Recipe, jobs: JobStore) -> None:
     name, pool = outcome.orchestrator, outcome.pool
     typer.echo(outcome.sentence)
     if outcome.lacks_own:
-        typer.echo(f"  add      your own, with the split `test`, a line each: {find_practice_file(pool)}")
+        typer.echo(f'  add      podium tasks add --pool {pool} --split test --query "..." --answer "..."')
     if outcome.verdict == "worse":
         typer.echo(f'  before   podium run "..." --pool {pool} --orchestrator {outcome.start}')
     typer.echo(f'  run      podium run "..." --pool {pool} --orchestrator {name}')

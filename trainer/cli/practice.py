@@ -132,6 +132,10 @@ def add(
     episode: Annotated[
         str, typer.Option(help="A recorded run, or a what-if of one. Unless it was verified, say --right or --answer.")
     ] = "",
+    split: Annotated[
+        str,
+        typer.Option(help="What the task of --query is for: train, validation, or test (measured, never trained on)."),
+    ] = "",
     right: Annotated[bool, typer.Option("--right", help="The answer of --episode is right.")] = False,
     file: Annotated[
         str,
@@ -153,6 +157,8 @@ def add(
 
     if sum(map(bool, (query, episode, file))) != 1:
         raise UnusableTasks("say what to add: --query with --answer, --episode, or --file")
+    if split and not query:
+        raise UnusableTasks("--split goes with --query; the lines of a --file name their own split")
     with open_book(pool, home) as book, open_data_folder(home) as store:
         if episode:
             kept = keep_run(store, episode, pool, Judgement(right, answer))
@@ -165,14 +171,14 @@ def add(
             lines = require_tasks(read, file)
             problems = [f"{read.unit} {row.number}: {problem}" for row in read.lines for problem in row.problems]
         else:
-            lines = [write_line(query, answer, plan)]
+            lines = [write_line(query, answer, plan, split)]
         for problem in problems:
             typer.echo(problem, err=True)
         book.add(lines)
     typer.echo(f"{len(lines)} added to {book.file}")
 
 
-def write_line(query: str, answer: str, plan: Path | None) -> TaskLine:
+def write_line(query: str, answer: str, plan: Path | None, split: str = "") -> TaskLine:
     """The line of a task that is given by options. Raises UnusableTasks where it cannot be one."""
     from pydantic import ValidationError
 
@@ -184,7 +190,8 @@ def write_line(query: str, answer: str, plan: Path | None) -> TaskLine:
 
     try:
         written = json.loads(read_text_file(plan)) if plan else None
-        return TaskLine(query=query, answer=read_answer(answer) if answer else None, plan=written)
+        fields = {"query": query, "answer": read_answer(answer) if answer else None, "plan": written}
+        return TaskLine.model_validate({**fields, "split": split or None})
     except ValidationError as error:
         problems = "; ".join(f"{key}: {what}" for key, what in field_problems(error))
         raise UnusableTasks(f"this is no task: {problems}") from error

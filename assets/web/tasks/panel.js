@@ -5,7 +5,7 @@
 /** @typedef {import("../types").TaskRow} TaskRow */
 /** @typedef {import("../lib/api.js").Command} Command */
 /** @typedef {import("../types").RecipeDocument["recipe"]} Recipe */
-/** @typedef {"make" | "paste" | "write" | ""} Way */
+/** @typedef {"make" | "paste" | "write" | "own" | ""} Way */
 
 import { busy, button, select } from "../lib/controls.js";
 import { count, el, icon } from "../lib/dom.js";
@@ -19,7 +19,14 @@ import { TaskForm } from "./task_form.js";
 const OWN = "practice:";
 const SPLITS = [["", "All"], ["train", "To learn"], ["validation", "To watch"], ["test", "To measure"]];
 /** @type {[Way, string, string][]} */
-const WAYS = [["make", "Make tasks", "make_tasks"], ["paste", "Paste or upload", "add_tasks"], ["write", "Write one", "save_task"]];
+const WAYS = [
+  ["make", "Make tasks", "make_tasks"], ["paste", "Paste or upload", "add_tasks"], ["write", "Write one", "save_task"],
+  ["own", "Ask in your words", "save_task"]];
+const OWN_WORDS = {
+  title: "A question in your words, to measure with",
+  about: "Type it as you would ask it, with its right answer. It is asked before and after a training, and never trained on. Six or more say most.",
+  split: "test",
+};
 const SEARCH_MS = 300;
 
 export class TasksPanel {
@@ -44,7 +51,7 @@ export class TasksPanel {
     this.list = el("ol.page-tasks.train-tasks-list", { tabindex: "0", "aria-label": "Tasks of this recipe" });
     this.more = el("div.train-tasks-more");
     this.struck = el("details.train-tasks-struck");
-    this.forms = { make: new MakeTasks(this), paste: new PasteTasks(this), write: new TaskForm(this) };
+    this.forms = { make: new MakeTasks(this), paste: new PasteTasks(this), write: new TaskForm(this), own: new TaskForm(this, OWN_WORDS) };
     const head = el("header.train-recipe-head", {}, el("div", {}, el("h2", {}, "Tasks"), this.about), this.picker);
     this.root.append(
       head, this.ways, this.forms.make.making.root, this.work, this.problem, this.graded, this.problems, this.tools, this.list,
@@ -216,7 +223,7 @@ export class TasksPanel {
   open(way, row = null) {
     this.way = way;
     for (const chip of this.ways.children) chip.setAttribute("aria-pressed", String(chip.dataset.way === way));
-    if (way === "write") this.forms.write.set(row);
+    if (way === "write" || way === "own") this.forms[way].set(row);
     this.work.replaceChildren(...(way ? [this.forms[way].root] : []));
     if (row) this.work.scrollIntoView({ block: "center" });
   }

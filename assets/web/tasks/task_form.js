@@ -21,9 +21,13 @@ const TRY_MS = 400;
 const PLAN = 'Optional: a teacher without a key. {"steps": [{"worker": "…", "arguments": {…}, "access": []}], "answer": "$1"}';
 
 export class TaskForm {
-  /** @param {import("./panel.js").TasksPanel} panel */
-  constructor(panel) {
+  /**
+   * @param {import("./panel.js").TasksPanel} panel
+   * @param {{title: string, about: string, split: string}} fresh what a new task is called, and is for
+   */
+  constructor(panel, fresh = { title: "Write a task", about: "", split: "" }) {
     this.panel = panel;
+    this.fresh = fresh;
     this.inputs = {
       query: el("textarea", { rows: "2" }),
       answer: el("textarea", { rows: "1" }),
@@ -46,6 +50,7 @@ export class TaskForm {
       plan: labelField("Reference plan", this.inputs.plan, PLAN),
     };
     this.title = el("h3");
+    this.about = el("p.train-mute");
     this.general = el("p.form-general", { role: "alert" });
     this.examples = el("div.train-tasks-examples", { "aria-live": "polite" });
     this.given = el("input", { type: "text", placeholder: "an answer" });
@@ -53,7 +58,7 @@ export class TaskForm {
     this.save = needs(button("Save", () => busy(this.save, "Saving …", () => this.send()), "page-primary"), "train/save_task");
     this.run = needs(button("Run the plan", () => busy(this.run, "Calling the workers …", () => this.runPlan())), "train/run_plan");
     this.ran = el("p.train-mute", { role: "status" });
-    this.root = el("div.train-tasks-form", {}, this.title, ...Object.values(this.fields).map((field) => field.node));
+    this.root = el("div.train-tasks-form", {}, this.title, this.about, ...Object.values(this.fields).map((field) => field.node));
     const tryField = labelField("Try an answer", this.given);
     this.root.insertBefore(el("div.train-tasks-try", {}, this.examples, tryField.node, this.tried), this.fields.split.node);
     const foot = el("div.train-tasks-foot", {}, this.save, this.run, button("Cancel", () => panel.open("")));
@@ -71,14 +76,16 @@ export class TaskForm {
     const rule = fields.verifier || {};
     this.query = row?.query || "";
     this.basedOn = row?.based_on || "";
-    this.title.textContent = row ? "Edit this task" : "Write a task";
+    this.title.textContent = row ? "Edit this task" : this.fresh.title;
+    this.about.textContent = row ? "" : this.fresh.about;
+    this.about.hidden = !this.about.textContent;
     inputs.query.value = fields.query || "";
     inputs.answer.value = Array.isArray(fields.answer) ? fields.answer.map(readable).join("\n") : readable(fields.answer ?? "");
     inputs.verifier.value = rule.kind || "";
     inputs.tolerance.value = rule.tolerance === undefined ? "" : String(rule.tolerance);
     inputs.judge.value = rule.worker || "";
     inputs.code.value = rule.code || "";
-    inputs.split.value = fields.split || "";
+    inputs.split.value = row ? fields.split || "" : this.fresh.split;
     inputs.plan.value = fields.plan ? JSON.stringify(fields.plan, null, 1) : "";
     this.ran.textContent = "";
     this.given.value = this.tried.textContent = "";

@@ -100,7 +100,7 @@ export class JobHead {
     const links = [...first, ["Run", `/?${about}`], ["Compare", `/compare?tab=suite&job=${encodeURIComponent(id)}`], ["Serve", `/serve?${about}`], ["Publish", `/publish?${about}`]];
     const buttons = links.map(([label, href]) => el("a.page-button", { href }, label));
     const text = el("p", {}, outcome.sentence);
-    if (outcome.lacks_own) text.append(" ", el("a.podium-link", { href: `/train?tasks=${encodeURIComponent(outcome.pool)}` }, "Add some"), " with the split test.");
+    if (outcome.lacks_own) text.append(" ", el("a.podium-link", { href: `/train?tasks=${encodeURIComponent(outcome.pool)}` }, "Add some"), " by \"Ask in your words\".");
     return [el("div.train-job-outcome", { "data-testid": "outcome", "data-verdict": outcome.verdict }, text, el("div.train-job-actions", {}, ...buttons))];
   }
 

@@ -15,6 +15,8 @@ from orchestrator.plan import Step, references, renumber_step, select_field
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from trainer.tasks.practice.calls import KnownCall, call_twice, can_be_asked
+from trainer.tasks.practice.clauses import is_clause, name_thing
+from trainer.tasks.practice.measures import list_given, list_taken
 from trainer.tasks.practice.phrase import (
     Phrase,
     ask_for,
@@ -24,6 +26,7 @@ from trainer.tasks.practice.phrase import (
     describe_field,
     drop_switched_off,
     join_phrases,
+    share_end,
 )
 
 ADDERS = ("calculator",)  # kinds of workers that take an arithmetic expression
@@ -107,6 +110,7 @@ class Composer:
             return None
         call = self.random.choice(fitting[self.random.choice(workers)])
         phrase = Phrase(call.request) if call.request else self._describe(call, call.arguments)
+        phrase = phrase.answered_by(call.value)
         return Part(
             (Step(1, call.worker, escape_dollars(call.arguments)),), call.value, phrase, call.path, call.returned
         )
@@ -133,11 +137,22 @@ class Composer:
             if not missing and can_be_asked(value) and as_text(value) not in (as_text(part.value), as_text(call.value)):
                 quoted = {**escape_dollars(literals), name: part.quote}
                 step = Step(part.last + 1, call.worker, quoted, (part.last,))
-                inner = "the result" if part.phrase.is_action else part.phrase.text
-                phrase = self._describe(call, {**literals, name: inner})
+                inner = "the result" if part.phrase.is_action else _name_as_thing(part.phrase.text)
+                if not inner or (_is_number(part.value) and not self._measures_same(call, name, part)):
+                    continue
+                phrase = self._describe(call, {**literals, name: inner}).answered_by(value)
                 opening = part.phrase if part.phrase.is_action else part.opening
+                if opening is not None and not phrase.is_action:
+                    continue  # "with the result, the price" says nothing
+                if is_clause(part.phrase.text) and not phrase.text.endswith(inner):
+                    continue  # "how many points the team Nadia is in has" is read twice
                 return Part((*part.steps, step), value, phrase, call.path, returned, opening)
         return None
+
+    def _measures_same(self, call: KnownCall, name: str, part: Part) -> bool:
+        """Whether a parameter takes what a part's number measures: both name euros, or kilometres."""
+        taker, giver = (self.pool.workers[worker].spec for worker in (call.worker, part.steps[-1].worker))
+        return bool(list_taken(name, taker.description) & list_given(giver.description))
 
     def _list_inputs(self, value: JsonValue) -> list[tuple[KnownCall, str]]:
         """List calls with the name of an argument that could take a value, in a drawn order."""
@@ -179,6 +194,8 @@ class Composer:
     def _pair(self, first: Part, second: Part) -> Draft | None:
         if isinstance(first.value, list | bool) or isinstance(second.value, list | bool):
             return None  # two lists in one answer run together, and two truths are easily guessed
+        if second.phrase.is_action or not share_end(first.phrase, second.phrase):
+            return None  # not one sentence
         steps, (one, other) = _join(first, second)
         query = ask_for_both(first.phrase, second.phrase, self.random)
         answer = f"${one}{first.path} and ${other}{second.path}"
@@ -209,9 +226,16 @@ def _is_same_kind(call: KnownCall, part: Part) -> bool:
 
 
 def _goes_with(call: KnownCall, part: Part) -> bool:
-    """Whether a call is about what a part is about, or asks the same about something else."""
-    same = bool(_list_given(part).intersection(map(as_text, call.arguments.values())))
-    return same or _is_same_kind(call, part)
+    """Whether a call says something else about the subject of a part, a name that both take."""
+    if _is_same_kind(call, part) or part.phrase.is_action or is_clause(part.phrase.text) or len(part.steps) > 1:
+        return False
+    subjects = {as_text(value) for value in part.steps[-1].arguments.values() if isinstance(value, str)}
+    return not call.request and any(value in subjects for value in call.arguments.values() if isinstance(value, str))
+
+
+def _name_as_thing(text: str) -> str:
+    """What is asked for as a part of another question; "" where it cannot be one."""
+    return name_thing(text) if is_clause(text) else text
 
 
 def _join(first: Part, second: Part) -> tuple[tuple[Step, ...], tuple[int, int]]:

@@ -23,6 +23,7 @@ from trainer.tasks.practice.agents.make_agent_tasks import AgentTasks, make_agen
 from trainer.tasks.practice.agents.panel import PanelOptions
 from trainer.tasks.practice.calls import NOT_EXACT, CallBook, KnownCall, collect_calls, explain_exclusion
 from trainer.tasks.practice.compose import Composer, Draft
+from trainer.tasks.practice.naturalness import find_problem
 from trainer.tasks.practice.progress import COMPOSING, SOLVING, Watch
 from trainer.tasks.practice.rewrite import rewrite_queries
 from trainer.tasks.practice.solve_check import list_solved
@@ -33,8 +34,10 @@ from trainer.tasks.task import normalize_query
 from trainer.tasks.verifier import JudgeCheck, PythonCheck
 
 SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
+MOST_OF_ONE = 0.3  # of the tasks may end with the same worker, where the pool has enough others
 DRAWS_PER_TASK = 12  # before a pool counts as used up
-STEPS = (1, 1, 2, 2, 2, 3, 3, 4)  # how many steps the tasks have, drawn from these
+# How many steps the tasks have, drawn from these: most questions of people need one call.
+STEPS = (1, 1, 1, 1, 1, 2, 2, 3, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +197,8 @@ def part_calls(calls: Mapping[str, Sequence[KnownCall]], seed: int) -> dict[str,
 async def _draw_drafts(composer: Composer, count: int, options: PracticeOptions) -> list[Draft]:
     """Draw drafts with different queries, fewer than asked for where the calls give no more."""
     drafts: dict[str, Draft] = {}
+    ends: Counter[str] = Counter()  # the workers that end the plans
+    most = max(MOST_OF_ONE * count, 1.5 * count / max(1, len(composer.calls)), 2)
     choices = [steps for steps in STEPS if steps <= options.max_steps]
     for _ in range(count * DRAWS_PER_TASK):
         if len(drafts) >= count:
@@ -201,9 +206,19 @@ async def _draw_drafts(composer: Composer, count: int, options: PracticeOptions)
         draft = await composer.draw(composer.random.choice(choices))
         if draft is None or (key := _write_plan(draft)) in drafts or gives_away(draft):
             continue  # the same plan in other words is no other task
+        if ends[draft.steps[-1].worker] >= most:
+            continue
+        if find_problem(draft.query, composer.pool.workers, list_literals(draft)):
+            continue
         if await runs_right(draft, composer.pool):
             drafts[key] = draft
+            ends[draft.steps[-1].worker] += 1
     return list(drafts.values())
+
+
+def list_literals(draft: Draft) -> list[str]:
+    """The texts of the arguments of a draft's steps."""
+    return [as_text(value) for step in draft.steps for value in step.arguments.values()]
 
 
 def gives_away(draft: Draft) -> bool:

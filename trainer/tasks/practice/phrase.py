@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 
@@ -18,9 +18,13 @@ from pydantic import Field
 from assets import asset
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.strict_model import FrozenModel
+from trainer.tasks.practice.clauses import ask_directly, count_things, is_clause
+from trainer.tasks.practice.slots import choose_half, put_in_slots
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
-_ASIDE = re.compile(r"\s*\([^)]*\)|\s*[:;].*|\s*,? (?:e\.g\.|such as|for example)\b.*")
+_SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)\s+(?=[A-Z])")
+_ASIDE = re.compile(
+    r"\s*\([^)]*\)| like [\w-]+ (?:or|and) [\w-]+\.?$|\s*[:;].*|\s*,? (?:e\.g\.|such as\b|for example\b).*"
+)
 _PATH_NAME = re.compile(r"\.(\w+)")
 _CODE_NAME = re.compile(r"[a-z]+\d+", re.IGNORECASE)
 _PARAGRAPH = re.compile(r"\n\s*\n")
@@ -33,7 +37,11 @@ _REPEATED = re.compile(r"( (?:in|on|for) \S+)\1(?!\S)")
 _SEARCH_BY = re.compile(r"^(?:search|find|look ?up|filter|query)(?:es|s)? by ", re.IGNORECASE)
 _BY = re.compile(r"\bby\b")
 _MOMENT = re.compile(r"\b(?:current|currently|now|today|today's|latest|live|real-time)\b", re.IGNORECASE)
+_NAME = re.compile(r"[A-Z][^\W\d]+(?:[ .'-]+[^\W\d]+)*")  # of a person perhaps: nobody asks what an author is
+_IS = re.compile(r"\b([Ww]hat)(?: is|'s)\b")
+_SHARED_END = re.compile(r" (?:of|for|in|at|on) \S.*$")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+SHARE_COUNTED, SHARE_DIRECT = 0.8, 0.75  # of the queries that may be put so
 _ARTICLE = r"(?:an?|one|the|some|this|that|any|each|every|its)\s+(?:given\s+)?"
 
 
@@ -41,6 +49,8 @@ class PracticeWords(FrozenModel):
     """assets/tasks/practice_words.yaml: frames of queries, and the words that begin descriptions."""
 
     noun: tuple[str, ...] = Field(min_length=1)
+    clause: tuple[str, ...] = Field(min_length=1)
+    indirect: tuple[str, ...] = Field(min_length=1)
     verb: tuple[str, ...] = Field(min_length=1)
     pair: tuple[str, ...] = Field(min_length=1)
     sum: tuple[str, ...] = Field(min_length=1)
@@ -56,10 +66,19 @@ class PracticeWords(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """What is asked for: a thing ("the price of tea") or, where `is_action`, what to do ("convert 5 km to miles")."""
+    """What is asked for: a thing ("the price of tea") or, where `is_action`, what to do ("convert 5 km to miles").
+    `values` are the arguments that the words hold; `is_number`: the answer is a number, `is_name`: it is a name."""
 
     text: str
     is_action: bool = False
+    values: tuple[str, ...] = field(default=(), compare=False)
+    is_number: bool = field(default=False, compare=False)
+    is_name: bool = field(default=False, compare=False)
+
+    def answered_by(self, value: JsonValue) -> Phrase:
+        """The phrase with what kind of answer it has."""
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return replace(self, is_number=is_number, is_name=isinstance(value, str) and bool(_NAME.fullmatch(value)))
 
 
 @cache
@@ -79,7 +98,9 @@ def describe_call(description: str, arguments: Mapping[str, JsonValue]) -> Phras
         if replaced is None:
             rest.append((name, as_text(value)))
         text = replaced or text
-    return Phrase(_REPEATED.sub(r"\1", f"{text}{_append(text, rest)}"), phrase.is_action)
+    text, rest = put_in_slots(text, rest)
+    values = tuple(map(as_text, arguments.values()))
+    return Phrase(_REPEATED.sub(r"\1", f"{text}{_append(text, rest)}"), phrase.is_action, values)
 
 
 def drop_switched_off(description: str, parameters: Mapping[str, Mapping[str, JsonValue]]) -> str:
@@ -98,13 +119,13 @@ def describe_field(phrase: Phrase, path: str) -> Phrase:
     names = _list_names(path)
     if not names:
         return phrase
-    alone = _SECOND_WISH.sub("", phrase.text)
+    alone = choose_half(_SECOND_WISH.sub("", phrase.text), lambda half: _names_field(half, names[-1]))
     if _names_field(alone, names[-1]):
-        return Phrase(alone, phrase.is_action)
+        return replace(phrase, text=alone)
     parents = [name for name in names[:-1] if name not in load_words().envelopes][-1:]
     words = " ".join([names[-1], "name"] if parents == ["name"] else [*parents, names[-1]])
     text = f"{phrase.text} and give the {words}" if phrase.is_action else f"the {words} of {phrase.text}"
-    return Phrase(text, phrase.is_action)
+    return replace(phrase, text=text)
 
 
 def list_offered_paths(description: str, fields: Mapping[str, Sequence[JsonValue]]) -> set[str]:
@@ -162,7 +183,7 @@ def _strip_head(sentence: str) -> Phrase:
     action = words.doing.get(first.casefold())
     if action is not None or first.casefold() in words.doing.values():
         return Phrase(f"{action or first.casefold()} {rest}", True)
-    return Phrase(_begin_small(sentence))
+    return Phrase(_add_article(_begin_small(sentence)))
 
 
 def _add_article(text: str) -> str:
@@ -170,7 +191,8 @@ def _add_article(text: str) -> str:
     first, _, rest = text.partition(" ")
     if first in ("a", "an") and _BY.search(rest):
         return f"the {rest}"
-    return text if first.casefold() in load_words().determiners or first[:1].isupper() else f"the {text}"
+    has_none = first.casefold() in load_words().determiners or first[:1].isupper() or not first.isalpha()
+    return text if has_none or is_clause(text) else f"the {text}"
 
 
 def _begin_small(text: str) -> str:
@@ -234,18 +256,36 @@ def _append(text: str, rest: Sequence[tuple[str, str]]) -> str:
 def ask_for(phrase: Phrase, random: Random) -> str:
     """A query for one thing."""
     words = load_words()
-    frame = random.choice(words.verb if phrase.is_action else words.noun)
+    if phrase.is_action:
+        return _fill(random.choice(words.verb), phrase.text)
+    counted = count_things(phrase.text, phrase.values) if phrase.is_number else ""
+    is_counted = counted and (random.random() < SHARE_COUNTED or "number of" not in phrase.text)
+    clause = phrase.text if is_clause(phrase.text) else counted if is_counted else ""
+    if clause:
+        question = ask_directly(clause, phrase.values)
+        frames = words.clause if question and random.random() < SHARE_DIRECT else words.indirect
+        return _fill(random.choice(frames), question if frames is words.clause else clause)
+    frame = random.choice([frame for frame in words.noun if not (phrase.is_name and _IS.search(frame))])
     if _PLURAL.match(phrase.text):
-        frame = frame.replace("What is", "What are")
+        frame = _IS.sub(r"\1 are", frame)
     return _fill(frame, phrase.text)
 
 
 def ask_for_both(first: Phrase, second: Phrase, random: Random) -> str:
-    """A query for two things that have nothing to do with each other."""
+    """A query for two things about the same subject."""
     if first.is_action or second.is_action:
         opening = ask_for(first, random)
         return f"{opening}{'' if opening[-1:] in '.?!' else '.'} {_capitalize(ask_for(second, random))}"
-    return _fill(random.choice(load_words().pair), first.text, second.text)
+    one = first.text
+    if (end := _SHARED_END.search(one)) and second.text.endswith(end[0]):
+        one = one.removesuffix(end[0])  # "the price and the aisle of tea"
+    return _fill(random.choice(load_words().pair), one, second.text)
+
+
+def share_end(first: Phrase, second: Phrase) -> bool:
+    """Whether two things end alike, so that one sentence can ask for both: "of tea"."""
+    end = _SHARED_END.search(first.text)
+    return end is not None and second.text.endswith(end[0])
 
 
 def join_phrases(operation: str, first: Phrase, second: Phrase, random: Random) -> str:
@@ -260,7 +300,9 @@ def ask_in_turn(first: Phrase, second: Phrase, random: Random) -> str:
 
 
 def _fill(frame: str, first: str, second: str = "") -> str:
+    short = first.removeprefix("the ")
     values = {"x": first, "y": second, "X": _capitalize(first), "Y": _capitalize(second)}
+    values |= {"k": short, "K": _capitalize(short)}
     return re.sub(r"\{(\w)\}", lambda match: values[match[1]], frame)
 
 
