@@ -820,10 +820,12 @@ export interface KindDocument {
   schema: Record<string, any>;
 }
 
-/** One column of the graph: its round, and how many steps stand in it. */
+/** The columns of a round in one band of the graph: where they stand, which round, and how many steps it has. */
 export interface Lane {
   x: number;
+  y: number;
   width: number;
+  height: number;
   round: number;
   label: string;
   note: string;

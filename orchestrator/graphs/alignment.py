@@ -92,4 +92,4 @@ def _cut_layout(whole: GraphLayout, graph: nx.DiGraph, names: Mapping[Node, Node
     """The part of the common layout that one episode's graph needs."""
     places = {v: whole.places[names[v]] for v in graph}
     routes = {(u, v): whole.routes[names[u], names[v]] for u, v in graph.edges}
-    return GraphLayout(places, routes, whole.width, whole.height)
+    return GraphLayout(places, routes, whole.width, whole.height, whole.bands, whole.spacing)

@@ -16,9 +16,9 @@ from statistics import fmean
 
 import networkx as nx
 
-NODE_WIDTH, NODE_HEIGHT = 200, 86
-COLUMN_GAP, ROW_GAP, DUMMY_HEIGHT = 64, 20, 12
+NODE_WIDTH, NODE_HEIGHT, DUMMY_HEIGHT = 200, 86, 12
 TOP = 48  # room for the lane's heading
+TURN = 40  # how far the handles of a turn reach; the turn itself reaches three quarters of it
 ORDER_SWEEPS, HEIGHT_SWEEPS = 8, 12
 MAX_DUMMIES = 600  # 50 steps that all see each other would have 18,000 and take seconds
 
@@ -27,14 +27,44 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
+class Spacing:
+    """How tall nodes are, how far apart columns and rows, and whether the graph is only as tall as its fullest column,
+    at the cost of less level edges."""
+
+    node_height: int = NODE_HEIGHT
+    column_gap: int = 64
+    row_gap: int = 20
+    is_packed: bool = False
+
+    def left_of(self, column: int) -> float:
+        """The left side of a column."""
+        return float(column * (NODE_WIDTH + self.column_gap))
+
+
+ROOMY = Spacing()
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Columns that stand side by side: from layer `first` to before layer `end`, in the heights `top` to `bottom`."""
+
+    first: int
+    end: int
+    top: float
+    bottom: float
+
+
+@dataclass(frozen=True, slots=True)
 class GraphLayout:
     """`places` are the nodes' upper left corners, `routes` the points that an edge runs through, from the right side
-    of its source to the left side of its target."""
+    of its source to the left side of its target. `bands` stand below each other; most graphs have one."""
 
     places: dict[Node, Point]
     routes: dict[tuple[Node, Node], list[Point]]
     width: float
     height: float
+    bands: tuple[Band, ...] = ()
+    spacing: Spacing = ROOMY
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,29 +76,33 @@ class _Dummy:
     layer: int
 
 
-def compute_layout(graph: nx.DiGraph) -> GraphLayout:
+def compute_layout(graph: nx.DiGraph, spacing: Spacing = ROOMY) -> GraphLayout:
     """The layout of a DAG whose nodes carry `layer`; every edge leads to a higher layer."""
     proper, chains = _insert_dummies(graph)
     columns = _order_columns(proper)
-    middle = _compute_heights(proper, columns)
+    middle = _compute_heights(proper, columns, spacing)
     # Heights are relative so far, around 0: move everything down so that the highest node begins at TOP.
-    top = min((middle[v] - _height(v) / 2 for v in middle), default=0.0)
+    top = min((middle[v] - _height(v, spacing) / 2 for v in middle), default=0.0)
     middle = {v: y - top + TOP for v, y in middle.items()}
-    places = {v: (_x(graph.nodes[v]["layer"]), middle[v] - NODE_HEIGHT / 2) for v in graph}
-    routes = {edge: _route(edge, chain, places, middle) for edge, chain in chains.items()}
+    places = {v: (spacing.left_of(graph.nodes[v]["layer"]), middle[v] - spacing.node_height / 2) for v in graph}
+    routes = {edge: _route(edge, chain, places, middle, spacing) for edge, chain in chains.items()}
     width = max((x + NODE_WIDTH for x, _ in places.values()), default=0.0)
-    height = max((y + _height(v) / 2 for v, y in middle.items()), default=0.0)
-    return GraphLayout(places, routes, width, height)
+    height = max((y + _height(v, spacing) / 2 for v, y in middle.items()), default=0.0)
+    return GraphLayout(places, routes, width, height, (Band(0, len(columns), 0.0, height),), spacing)
 
 
 def svg_path(points: Iterable[Point]) -> str:
-    """Write points as an SVG path: level pieces are lines, the others S-curves that leave and arrive level."""
+    """Write points as an SVG path: level pieces are lines, upright ones turns by half (to the right where the path
+    begins, to the left where it ends), the others S-curves that leave and arrive level."""
     iterator = iter(points)
     x0, y0 = next(iterator)
     pieces = [f"M{x0:.0f},{y0:.0f}"]
     for x, y in iterator:
         if abs(y - y0) < 1:
             pieces.append(f"L{x:.0f},{y:.0f}")
+        elif x == x0:
+            side = x + (TURN if len(pieces) == 1 else -TURN)
+            pieces.append(f"C{side:.0f},{y0:.0f} {side:.0f},{y:.0f} {x:.0f},{y:.0f}")
         else:
             half = (x0 + x) / 2
             pieces.append(f"C{half:.0f},{y0:.0f} {half:.0f},{y:.0f} {x:.0f},{y:.0f}")
@@ -117,23 +151,42 @@ def _order_columns(graph: nx.DiGraph) -> list[list[Node]]:
     return columns
 
 
-def _compute_heights(graph: nx.DiGraph, columns: list[list[Node]]) -> dict[Node, float]:
+def _compute_heights(graph: nx.DiGraph, columns: list[list[Node]], spacing: Spacing) -> dict[Node, float]:
     """The y of each node's middle: pulled towards its neighbours' mean; order and gaps are kept."""
     middle: dict[Node, float] = {}
     neighbours = {v: list(nx.all_neighbors(graph, v)) for v in graph}
     for column in columns:  # to begin with, every column is packed tightly and centred on 0
-        y = -sum(_height(v) + ROW_GAP for v in column) / 2
+        y = -sum(_height(v, spacing) + spacing.row_gap for v in column) / 2
         for v in column:
-            middle[v] = y + _height(v) / 2
-            y += _height(v) + ROW_GAP
+            middle[v] = y + _height(v, spacing) / 2
+            y += _height(v, spacing) + spacing.row_gap
     for sweep in range(HEIGHT_SWEEPS):
         for column in columns if sweep % 2 == 0 else reversed(columns):
             wish = {v: fmean([middle[u] for u in neighbours[v]] or [middle[v]]) for v in column}
-            middle.update(_spread_column(column, wish))
-    return middle
+            middle.update(_spread_column(column, wish, spacing))
+    return _pack_columns(columns, middle, spacing) if spacing.is_packed else middle
 
 
-def _spread_column(column: list[Node], wish: dict[Node, float]) -> dict[Node, float]:
+def _pack_columns(columns: list[list[Node]], middle: dict[Node, float], spacing: Spacing) -> dict[Node, float]:
+    """Move nodes towards the middle of the fullest column as far as it takes to stand beside it; order and gaps are
+    kept."""
+    fullest = max(columns, key=lambda column: sum(_height(v, spacing) + spacing.row_gap for v in column), default=[])
+    if not fullest:
+        return middle
+    centre = fmean(middle[v] for v in fullest)
+    half = (sum(_height(v, spacing) + spacing.row_gap for v in fullest) - spacing.row_gap) / 2
+    packed = dict(middle)
+    for column in columns:
+        for order, sign in ((column, 1), (column[::-1], -1)):
+            bound = centre - sign * half  # the edge from which the column may begin
+            for v in order:
+                nearest = bound + sign * _height(v, spacing) / 2
+                packed[v] = max(packed[v], nearest) if sign > 0 else min(packed[v], nearest)
+                bound = packed[v] + sign * (_height(v, spacing) / 2 + spacing.row_gap)
+    return packed
+
+
+def _spread_column(column: list[Node], wish: dict[Node, float], spacing: Spacing) -> dict[Node, float]:
     """Place nodes near their wishes without overlap: the mean of packing downwards and packing upwards.
 
     Packing downwards pushes a node below its wish where the one above is in the way, upwards above it; both keep every
@@ -144,33 +197,32 @@ def _spread_column(column: list[Node], wish: dict[Node, float]) -> dict[Node, fl
     for order, packed, sign in ((column, down, 1), (column[::-1], up, -1)):
         last: Node | None = None
         for v in order:
-            limit = wish[v] if last is None else packed[last] + sign * _distance(last, v)  # the nearest free place
+            limit = wish[v] if last is None else packed[last] + sign * _distance(last, v, spacing)  # nearest free
             packed[v] = max(wish[v], limit) if sign > 0 else min(wish[v], limit)
             last = v
     return {v: (down[v] + up[v]) / 2 for v in column}
 
 
 def _route(
-    edge: tuple[Node, Node], chain: list[_Dummy], places: dict[Node, Point], middle: dict[Node, float]
+    edge: tuple[Node, Node],
+    chain: list[_Dummy],
+    places: dict[Node, Point],
+    middle: dict[Node, float],
+    spacing: Spacing,
 ) -> list[Point]:
     """The points of an edge: level across every column that it crosses, so that it never cuts a card there."""
     source, target = edge
     points = [(places[source][0] + NODE_WIDTH, middle[source])]
     for dummy in chain:
-        x, y = _x(dummy.layer), middle[dummy]
+        x, y = spacing.left_of(dummy.layer), middle[dummy]
         points += [(x, y), (x + NODE_WIDTH, y)]
     return [*points, (places[target][0], middle[target])]
 
 
-def _x(layer: int) -> float:
-    """The left side of a column."""
-    return float(layer * (NODE_WIDTH + COLUMN_GAP))
+def _height(v: Node, spacing: Spacing) -> float:
+    return DUMMY_HEIGHT if isinstance(v, _Dummy) else spacing.node_height
 
 
-def _height(v: Node) -> float:
-    return DUMMY_HEIGHT if isinstance(v, _Dummy) else NODE_HEIGHT
-
-
-def _distance(above: Node, below: Node) -> float:
+def _distance(above: Node, below: Node, spacing: Spacing) -> float:
     """The least distance between the middles of two neighbours in a column."""
-    return (_height(above) + _height(below)) / 2 + ROW_GAP
+    return (_height(above, spacing) + _height(below, spacing)) / 2 + spacing.row_gap

@@ -161,10 +161,12 @@ class EpisodeHead(PageDocument):
 
 
 class Lane(PageDocument):
-    """One column of the graph: its round, and how many steps stand in it."""
+    """The columns of a round in one band of the graph: where they stand, which round, and how many steps it has."""
 
-    x: int
-    width: int
+    x: float
+    y: float
+    width: float
+    height: float
     round: int
     label: str
     note: str

@@ -15,14 +15,8 @@ from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.engine.events import EVALUATION, Graded
 from orchestrator.graphs.alignment import AlignedGraph
 from orchestrator.graphs.episode_graph import ANSWER, episode_graph
-from orchestrator.graphs.layered_layout import (
-    COLUMN_GAP,
-    NODE_HEIGHT,
-    NODE_WIDTH,
-    GraphLayout,
-    compute_layout,
-    svg_path,
-)
+from orchestrator.graphs.folded_layout import compute_folded_layout
+from orchestrator.graphs.layered_layout import NODE_WIDTH, Band, GraphLayout, Spacing, svg_path
 from orchestrator.out_of_depth.gauge import describe_depth, is_beyond
 from orchestrator.plan import AnswerConfidence, OutOfDepth, ShownWorkers, Turn, Vote
 from orchestrator.policies.labels import label_orchestrator
@@ -87,7 +81,7 @@ def build_episode_view(
     return EpisodeView(
         clock_s=episode.last_at,
         episode=_head(episode, row, version, offers),
-        graph=_graph(graph, aligned.layout if aligned else compute_layout(graph), episode),
+        graph=_graph(graph, aligned.layout if aligned else compute_folded_layout(graph), episode),
         turns=[_turn(turn) for turn in episode.rounds],
         totals=compute_totals(episode),
     )
@@ -176,8 +170,8 @@ def _graph(graph: nx.DiGraph, layout: GraphLayout, episode: Episode) -> Graph:
         width=layout.width,
         height=layout.height,
         node_width=NODE_WIDTH,
-        node_height=NODE_HEIGHT,
-        lanes=_lanes(graph, remarks),
+        node_height=layout.spacing.node_height,
+        lanes=_lanes(graph, layout, remarks),
         nodes=[_node(graph, layout, episode, k, kept.get(k), k in tries) for k in graph if k != ANSWER],
         edges=[
             Edge(source=cast(int, u), target=cast(int, v), used=graph.edges[u, v]["used"], path=svg_path(route))
@@ -195,7 +189,7 @@ def _answer(layout: GraphLayout) -> AnswerNode:
         x=x,
         y=y,
         width=NODE_WIDTH,
-        height=NODE_HEIGHT,
+        height=layout.spacing.node_height,
         sources=[cast(int, source) for source, _ in edges],
         paths=[svg_path(layout.routes[edge]) for edge in edges],
     )
@@ -211,26 +205,39 @@ def _remark(done: Round, first: Round) -> str:
     return ": another plan" if done.turn.vote is not None and first.turn.vote is None else ""
 
 
-def _lanes(graph: nx.DiGraph, remarks: Mapping[int, str]) -> list[Lane]:
-    """One lane a column: its round, the round's remark, and how many steps stand in it."""
-    columns: dict[int, list[int]] = {}
+def _lanes(graph: nx.DiGraph, layout: GraphLayout, remarks: Mapping[int, str]) -> list[Lane]:
+    """One lane a round and band: the round, its remark, and how many steps it has in all."""
+    columns: dict[int, dict[int, int]] = {}
     for k, layer in graph.nodes(data="layer"):
         if k != ANSWER:
-            columns.setdefault(layer, []).append(graph.nodes[k]["lane"])
+            counts = columns.setdefault(graph.nodes[k]["lane"], {})
+            counts[layer] = counts.get(layer, 0) + 1
     lanes = []
-    for layer, rounds in sorted(columns.items()):
-        first = layer == 0 or rounds[0] not in columns.get(layer - 1, [])
-        label = f"Round {rounds[0]}{remarks.get(rounds[0], '')}"
-        lanes.append(
-            Lane(
-                x=layer * (NODE_WIDTH + COLUMN_GAP) - LANE_PADDING,
-                width=NODE_WIDTH + 2 * LANE_PADDING,
-                round=rounds[0],
-                label=label if first else "then",
-                note=f"{len(rounds)} in parallel" if len(rounds) > 1 else "",
-            )
-        )
+    for number, counts in sorted(columns.items()):
+        label = f"Round {number}{remarks.get(number, '')}"
+        parts = [part for part in (_cut_lane(counts, band, layout.spacing) for band in layout.bands) if part]
+        for place, part in enumerate(parts):
+            note = _count_steps(counts) if place == 0 else "goes on"
+            lanes.append(Lane(**part, round=number, label=label, note=note))
     return lanes
+
+
+def _cut_lane(counts: Mapping[int, int], band: Band, spacing: Spacing) -> dict[str, float] | None:
+    """Where the columns of a round stand in a band; None where there are none."""
+    layers = [layer for layer in counts if band.first <= layer < band.end]
+    if not layers:
+        return None
+    left, right = spacing.left_of(min(layers) - band.first), spacing.left_of(max(layers) - band.first) + NODE_WIDTH
+    width = right - left + 2 * LANE_PADDING
+    return {"x": left - LANE_PADDING, "y": band.top, "width": width, "height": band.bottom - band.top + LANE_PADDING}
+
+
+def _count_steps(counts: Mapping[int, int]) -> str:
+    """ "3 in parallel", "5 steps"; a round of one step needs no word."""
+    steps = sum(counts.values())
+    if steps == 1:
+        return ""
+    return f"{steps} in parallel" if len(counts) == 1 else f"{steps} steps"
 
 
 def _node(

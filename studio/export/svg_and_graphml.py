@@ -50,8 +50,8 @@ def draw_svg(episode: Episode, headline: Any, pool: Pool | None = None) -> str:
     _draw_text(root, MARGIN, MARGIN + 38, _facts(view), 12, MUTE)
     body = Xml.SubElement(root, "g", {"transform": f"translate({MARGIN},{HEADING + MARGIN})"})
     for lane in graph["lanes"]:
-        _draw_box(body, lane["x"], 0, lane["width"], graph["height"] + 12, LANE, "none", 12)
-        _draw_text(body, lane["x"] + 14, 24, f"{lane['label']}  {lane['note']}".strip(), 12, MUTE, "600")
+        _draw_box(body, lane["x"], lane["y"], lane["width"], lane["height"], LANE, "none", 12)
+        _draw_text(body, lane["x"] + 14, lane["y"] + 24, f"{lane['label']}  {lane['note']}".strip(), 12, MUTE, "600")
     for edge in graph["edges"]:
         _draw_path(body, edge["path"], MUTE if edge["used"] else LINE, "" if edge["used"] else "3 5")
     for path in graph["answer"]["paths"] if graph["answer"] else []:

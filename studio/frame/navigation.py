@@ -59,7 +59,14 @@ BUILT_IN = (
         "/",
         "M8 5l11 7-11 7z",
         "studio.pages.run.page",
-        ("run/run_view.css", "run/keep_task.css", "what_if/what_if.css", "approval/approval.css", "credit/credit.css"),
+        (
+            "run/run_view.css",
+            "run/composer.css",
+            "run/keep_task.css",
+            "what_if/what_if.css",
+            "approval/approval.css",
+            "credit/credit.css",
+        ),
     ),
     Page(
         "pool",

@@ -47,7 +47,7 @@ def _describe_checkpoint(checkpoint: Checkpoint, pool: Pool) -> str:
     if checkpoint.stage == "base":
         return "This model has not been trained: it repeats texts and writes no plans, so expect PARSE_ERR turns."
     if checkpoint.is_reader:
-        return "It reads any pool: it says what each step needs and binds that to the worker that serves it best."
+        return "It reads any pool: it plans your question and calls your tools."
     return f"{_describe_pool_difference(checkpoint, pool)} {_describe_prompt(checkpoint)}".strip()
 
 

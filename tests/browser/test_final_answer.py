@@ -25,7 +25,7 @@ def test_the_final_answer_is_written_and_the_plans_own_is_one_click_away(browser
 
         page.goto(f"{studio_url}/?pool=crates&orchestrator=model:planner:plan")
         expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
-        page.get_by_role("button", name="Limits of this run").click()
+        page.get_by_role("button", name="Options").click()
         expect(page.locator("#run-finalizer")).to_be_visible()
         expect(page.locator("#run-finalizer input")).to_have_value("by writer")
         page.locator("#query textarea").fill("How many crates are in hall 7?")
@@ -49,7 +49,7 @@ def test_the_final_answer_is_written_and_the_plans_own_is_one_click_away(browser
         page.set_viewport_size({"width": 1440, "height": 900})
         page.goto(f"{studio_url}/?pool=starter")
         expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
-        page.get_by_role("button", name="Limits of this run").click()
+        page.get_by_role("button", name="Options").click()
         expect(page.get_by_label("Most US dollars")).to_be_visible()
         expect(page.locator("#run-finalizer")).to_be_hidden()
         page.goto(f"{studio_url}/?pool=crates&orchestrator=model:planner:plan+finalizer=off")

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import watched_page
 from tests.browser.support.scripted_model import TOKENS_IN, TOKENS_OUT, compute, scripted_model, sums_pool
-from tests.browser.test_run_page import FINISHED, choose, import_pool
+from tests.browser.test_run_page import FINISHED, choose, import_pool, open_options
 
 REPLIES = [compute("2+2"), compute("1/0"), compute("8/2"), compute("4.0")]
 NAME = "model:planner:plan+samples=4"
@@ -21,6 +21,7 @@ def open_model(page: Page, url: str, pool: str) -> None:
     page.goto(f"{url}/?pool={pool}")
     expect(page.locator("#run-pool input")).to_have_value(pool)
     choose(page, "run-orchestrator", "Model")
+    open_options(page)
     expect(page.locator("#run-plans")).to_be_visible()
 
 
@@ -53,11 +54,14 @@ def test_four_plans_for_a_turn_are_voted_on_and_the_inspector_shows_the_vote(bro
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, "the page scrolls sideways"
 
         page.reload()  # the episode's address brings the choice back
+        expect(page.locator("#composer")).to_have_class(re.compile("run-folded"))
+        open_options(page)
         expect(page.locator("#run-plans input")).to_have_value("4")
 
 
 def test_plans_per_turn_are_offered_to_orchestrators_that_draw_plans_only(page: Page, studio_url: str):
     page.goto(f"{studio_url}/?pool=starter&orchestrator=starter-grpo+samples=16")
+    open_options(page)
     expect(page.locator("#run-plans input")).to_have_value("16")
     expect(page.locator("#composer-note")).to_contain_text("about 16 times the tokens")
     choose(page, "run-orchestrator", "Pipeline")

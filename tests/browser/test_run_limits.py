@@ -13,7 +13,7 @@ MODELS = ("solver", "planner", "verifier", "self")
 def test_a_run_is_limited_on_the_page(page: Page, studio_url: str):
     page.goto(f"{studio_url}/?pool=starter&orchestrator=oracle")
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
-    page.get_by_role("button", name="Limits of this run").click()
+    page.get_by_role("button", name="Options").click()
     for name in MODELS:
         choose(page, "run-without", name)
     page.keyboard.press("Escape")

@@ -48,7 +48,17 @@ def agree_to_all(page: Page) -> None:
     expect(page.locator(".page-toast")).to_contain_text("Switched on")
 
 
+def open_options(page: Page) -> None:
+    """Unfold the form and its options, where they are not open."""
+    page.locator("#query textarea").click()
+    if not page.locator("#run-mode").is_visible():
+        page.get_by_role("button", name="Options").click()
+    expect(page.locator("#run-mode")).to_be_visible()
+
+
 def choose(page: Page, box: str, value: str) -> None:
+    if not page.locator(f"#{box}").is_visible():
+        open_options(page)
     page.locator(f"#{box} input").click()
     page.get_by_role("option", name=re.compile(f"^{re.escape(value)}( ·|$)")).click()
 

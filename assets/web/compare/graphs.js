@@ -82,7 +82,7 @@ export class SideGraph extends Graph {
     for (const edge of graph.edges)
       root.append(svg("path", { d: edge.path, class: edge.used ? "compare-graph-edge" : "compare-graph-edge compare-graph-granted" }));
     for (const d of graph.answer?.paths || []) root.append(svg("path", { d, class: "compare-graph-edge" }));
-    for (const lane of graph.lanes) root.append(text(lane.label, lane.x + 14, 18, "compare-chart-label"));
+    for (const lane of graph.lanes) root.append(text(lane.label, lane.x + 14, lane.y + 18, "compare-chart-label"));
     for (const node of graph.nodes)
       root.append(...box(node, graph, this.diff?.marks[node.id], `${node.id} · ${node.worker}`, node.instruction));
     for (const ghost of this.diff?.ghosts || []) root.append(...box(ghost, graph, ["removed"], `− ${ghost.worker}`, "not here"));

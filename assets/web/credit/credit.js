@@ -31,7 +31,7 @@ class CreditView {
     this.lead = el("p.run-credit-lead", {}, LEAD);
     this.result = el("div.run-credit-result", { role: "status" });
     this.root = el("section.run-view-panel.run-credit", { "aria-label": "Credit" }, el("h2", {}, "Credit"), this.lead, this.button, this.result);
-    view.inspector.root.parentElement.append(this.root);
+    view.below.append(this.root);
     view.full.addEventListener("marked", () => this.follow());
     this.follow();
   }

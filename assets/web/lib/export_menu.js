@@ -13,10 +13,12 @@ const FORMATS = [
 const PNG_SCALE = 2;
 
 /**
- * A folded list of downloads for an episode.
+ * A folded list of downloads for an episode; `more` stands above them.
  * @param {string} episode
+ * @param {HTMLElement[]} more
  */
-export function exportMenu(episode) {
+export function exportMenu(episode, more = []) {
+  for (const item of more) item.className = "export-menu-item";
   const list = el("div.export-menu-list");
   const address = `/api/episodes/${encodeURIComponent(episode)}/export/`;
   for (const [format, label] of FORMATS) list.append(el("a.export-menu-item", { href: address + format, download: "" }, label));
@@ -24,6 +26,7 @@ export function exportMenu(episode) {
   png.addEventListener("click", () => savePng(`${address}graph.svg`, `podium-${episode}.png`).catch((error) => (png.textContent =
     `PNG failed: ${error.message}`)));
   list.insertBefore(png, list.children[3]);
+  list.prepend(...more);
   const menu = el("details.export-menu", { "data-testid": "export" }, el("summary.podium-link", {}, "Export"), list);
   menu.addEventListener("keydown", (event) => event.key === "Escape" && (menu.open = false));
   menu.addEventListener("focusout", ({ relatedTarget: next }) => {

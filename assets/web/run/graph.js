@@ -12,6 +12,7 @@ import { Frame } from "./graph_frame.js";
 
 const COLOURS = [1, 3, 4, 8, 5, 7]; // of workers: --podium-series-N, without those that look like a failure
 const LONG = 300; // steps beyond which only what is seen has contents
+const ROOMY = 80; // pixels of a card below which it has no room for the instruction
 const READABLE = 150; // cards in the frame beyond which nobody can read one
 const DOTS = 0.1; // scale of a long run below which edges cannot be seen
 
@@ -99,6 +100,7 @@ export class Graph {
     const graph = view.graph;
     this.isLong = graph.nodes.length > LONG;
     this.root.classList.toggle("run-graph-long", this.isLong);
+    this.root.classList.toggle("run-graph-dense", graph.node_height < ROOMY);
     this.edges.setAttribute("width", String(graph.width));
     this.edges.setAttribute("height", String(graph.height));
     this.drawLanes(graph);
@@ -116,7 +118,8 @@ export class Graph {
     this.world.querySelectorAll(".run-graph-lane").forEach((node) => node.remove());
     for (const lane of graph.lanes) {
       const column = el("div.run-graph-lane");
-      column.style.cssText = `left:${lane.x}px;width:${lane.width}px;height:${graph.height + 16}px`;
+      column.classList.toggle("run-graph-narrow", lane.width < 2 * graph.node_width);
+      column.style.cssText = `left:${lane.x}px;top:${lane.y}px;width:${lane.width}px;height:${lane.height}px`;
       const head = el("button.run-graph-lane-head", {
         type: "button",
         tabindex: "-1",
@@ -161,7 +164,7 @@ export class Graph {
       gone.delete(node.id);
       const width = graph.node_width;
       const colour = `--worker:var(--podium-series-${COLOURS[workers.indexOf(node.worker) % COLOURS.length]})`;
-      entry.node.style.cssText = `left:${node.x}px;top:${node.y}px;width:${width}px;height:${graph.node_height}px;${colour}`;
+      entry.node.style.cssText = `left:${node.x}px;top:${node.y}px;width:${width}px;height:${graph.node_height}px;--most:${entry.most}px;${colour}`;
     }
     for (const id of gone) {
       this.cards.get(id).node.remove();
@@ -174,8 +177,10 @@ export class Graph {
     /** @type {EdgeLine[]} */
     this.paths = [];
     this.edges.replaceChildren();
+    const layers = new Map(graph.nodes.map((node) => [node.id, node.layer]));
     for (const edge of graph.edges) {
-      const path = svg("path", { d: edge.path, class: edge.used ? "run-graph-used" : "run-graph-granted" });
+      const isFar = layers.get(edge.to) - layers.get(edge.from) > 1; // it runs through columns that it has nothing to do with
+      const path = svg("path", { d: edge.path, class: `${edge.used ? "run-graph-used" : "run-graph-granted"}${isFar ? " run-graph-through" : ""}` });
       this.edges.append(path);
       this.paths.push({ ...edge, node: path });
     }

@@ -5,10 +5,11 @@ import { count, el, icon, seconds } from "../lib/dom.js";
 import { STATUSES, kindIcon } from "../lib/icons.js";
 
 const WIDE = 20; // letters of a name that stand in one line
+const SIZES = [[12, 23], [24, 19.5], [Infinity, 17]]; // letters of number and name, and the most pixels they are written in from afar
 
 /** @typedef {import("../types").StepNode} StepNode */
 /**
- * @typedef {{ node: HTMLButtonElement, step: StepNode, more: HTMLElement[], parts: ReturnType<typeof makeParts> | null,
+ * @typedef {{ node: HTMLButtonElement, step: StepNode, most: number, more: HTMLElement[], parts: ReturnType<typeof makeParts> | null,
  *   isFull: boolean, key: string | null }} Card
  */
 
@@ -22,7 +23,9 @@ export function makeCard(node, more = []) {
   const marks = { "data-id": node.id, "data-role": node.role, "aria-pressed": "false" };
   const card = el("button.run-graph-card", { type: "button", ...marks });
   card.classList.toggle("run-graph-wordy", node.worker.length > WIDE);
-  return { node: card, step: node, more, parts: null, isFull: false, key: null };
+  const letters = `${node.id} · ${node.worker}`.length;
+  const most = SIZES.find(([limit]) => letters <= limit)[1];
+  return { node: card, step: node, most, more, parts: null, isFull: false, key: null };
 }
 
 /**
@@ -51,11 +54,17 @@ export function emptyCard(entry) {
 /** @param {import("../types").StepNode} node */
 function makeParts(node) {
   const status = el("span.run-graph-status");
-  const head = el("div.run-graph-head", {}, icon(kindIcon(node)), el("span.run-graph-name", {}, `${node.id} · ${node.worker}`), status);
+  const head = el("div.run-graph-head", {}, icon(kindIcon(node)), el("span.run-graph-name", {}, `${node.id} · `, ...breakable(node.worker)));
   const time = el("span");
   const tokens = el("span");
   const text = el("div.run-graph-text");
-  return { all: [head, text, el("div.run-graph-foot", {}, time, tokens)], text, status, time, tokens };
+  return { all: [head, text, el("div.run-graph-foot", {}, time, tokens, status)], text, status, time, tokens };
+}
+
+/** A name that a line may break behind its underscores.
+ * @param {string} name */
+function breakable(name) {
+  return name.split(/(?<=_)/).flatMap((part, place) => (place ? [el("wbr"), part] : [part]));
 }
 
 /**

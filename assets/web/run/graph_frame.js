@@ -8,7 +8,9 @@ import { svg } from "../lib/dom.js";
 
 const MINIMAP_FROM = 60; // steps
 const SHORTEST = 250; // height of the frame in pixels: it follows the graph between these two
-const TALLEST = 560;
+const TALLEST = 640;
+const ABOVE = 300; // pixels of a screen that stand above the graph: the query, the answer
+const TURN = 32; // room for edges that turn beside the graph
 const BAR = 46; // room for legend and buttons below the graph
 
 export class Frame {
@@ -71,7 +73,8 @@ export class Frame {
   apply() {
     const { k, x, y } = this.at;
     this.world.style.transform = `translate(${x}px,${y}px) scale(${k})`;
-    this.root.classList.toggle("run-graph-far", k < 0.55);
+    this.root.style.setProperty("--k", String(k));
+    this.root.classList.toggle("run-graph-far", k < 0.78);
     this.root.classList.toggle("run-graph-very-far", k < 0.3);
     this.root.dataset.zoom = k.toFixed(2);
     if (this.seen) {
@@ -85,11 +88,13 @@ export class Frame {
   fit() {
     if (!this.size) return;
     const box = this.root.getBoundingClientRect();
-    const { width, height } = this.size;
+    const { width, height, lanes } = this.size;
+    const turns = new Set(lanes.map((lane) => lane.y)).size > 1 ? TURN : 0; // of edges that lead to the next band
     if (!box.width || !width) return;
-    const margin = 28;
-    const wide = (box.width - 2 * margin) / width;
-    const tall = (TALLEST - BAR - 2 * margin) / (height + 16);
+    const margin = 20;
+    const tallest = Math.min(TALLEST, Math.max(380, innerHeight - ABOVE)); // the whole graph on one screen
+    const wide = (box.width - 2 * margin) / (width + 2 * turns);
+    const tall = (tallest - BAR - 2 * margin) / (height + 16);
     const k = Math.max(0.05, Math.min(1.1, wide, tall));
     const needed = (height + 16) * k + 2 * margin + BAR;
     this.root.style.height = this.root.dataset.view === "list" ? "" : `${Math.max(SHORTEST, needed)}px`;

@@ -5,6 +5,7 @@ import { followEvents, getDocument } from "../lib/api.js";
 import { el, recall, remember, svg } from "../lib/dom.js";
 import { Graph } from "./graph.js";
 import { Inspector } from "./inspector.js";
+import { keepInSight } from "./side_room.js";
 import { Matrix } from "./matrix.js";
 import { Summary } from "./summary.js";
 import { Timeline } from "./timeline.js";
@@ -89,9 +90,17 @@ export class RunView {
   }
 
   panels() {
-    const below =
-      el("div.run-view-below", {}, panel("Timeline", this.timeline.root), panel("Access", this.matrix.root), this.inspector.root);
-    return el("div.run-view-grid", {}, this.graph.root, below);
+    this.below = el("div.run-view-below", {}, panel("Timeline", this.timeline.root), panel("Access", this.matrix.root));
+    const side = keepInSight(el("div.run-view-side", {}, this.inspector.root));
+    return el("div.run-view-grid", {}, el("div.run-view-main", {}, this.graph.root, this.below), side);
+  }
+
+  /** Scroll just enough that what was asked for can be read: beside the graph where there is room, else below it. */
+  reveal() {
+    if (!matchMedia("(width >= 1200px)").matches) return this.inspector.reveal();
+    const { top, bottom } = this.graph.root.getBoundingClientRect();
+    const hidden = Math.min(top, bottom - innerHeight);
+    if (hidden > 0) scrollBy({ top: hidden + 8, behavior: "smooth" });
   }
 
   /**
@@ -200,12 +209,14 @@ export class RunView {
     const final = this.state.episode.final;
     if (this.state.episode.state === "running" && final?.state === "RUNNING") {
       this.planning.hidden = false;
+      this.graph.root.classList.add("run-graph-thinking");
       this.planning.textContent = `${final.worker} writes the final answer … ${Math.max(0, this.clock() - final.started_at).toFixed(0)} s`;
       return;
     }
     const turn = this.state.turns.at(-1);
     const writes = this.state.episode.state === "running" && Boolean(turn) && turn.ended_at === null;
     this.planning.hidden = !writes;
+    this.graph.root.classList.toggle("run-graph-thinking", writes);
     this.graph.root.classList.toggle("run-graph-awaited", writes && !this.state.graph.nodes.length);
     if (!writes) return;
     this.lookForModel();
@@ -236,7 +247,7 @@ export class RunView {
     this.round = null;
     remember("step", step);
     this.mark();
-    if (step) this.inspector.showStep(this.episode, step).then(() => this.inspector.reveal());
+    if (step) this.inspector.showStep(this.episode, step).then(() => this.reveal());
     else this.inspector.clear();
   }
 
@@ -246,7 +257,7 @@ export class RunView {
     this.round = null;
     remember("step", null);
     this.mark();
-    this.inspector.showFinal(this.episode).then(() => this.inspector.reveal());
+    this.inspector.showFinal(this.episode).then(() => this.reveal());
   }
 
   /**
@@ -261,7 +272,7 @@ export class RunView {
     this.mark();
     this.inspector.showTurn(this.episode, round).then(() => {
       if (open) this.inspector.unfold("shown");
-      this.inspector.reveal();
+      this.reveal();
     });
   }
 
@@ -292,6 +303,6 @@ function emptyState() {
   for (const [x, y] of [[22, 14], [22, 74], [174, 44], [326, 44]]) picture.append(svg("rect", { x, y, width: 72, height: 32, rx: 8 }));
   return el(
     "div.run-view-empty", {}, picture,
-    el("p", {}, "Press Run: the steps, who may see whose output, and the answer appear here as they happen."),
+    el("p", {}, "Press Run: the orchestrator plans your question and calls your tools. The steps and the answer appear here as they happen."),
   );
 }

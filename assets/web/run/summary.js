@@ -78,11 +78,11 @@ export class Summary {
    */
   actions(episode) {
     const star = starButton(episode.id, null, episode.what_if_of ? SAVE : STAR);
-    const menu = exportMenu(episode.id);
+    const download = { href: `/api/episodes/${encodeURIComponent(episode.id)}`, download: "" };
+    const menu = exportMenu(episode.id, [copyButton(() => location.href, "Copy link"), el("a", download, "Trace as JSON")]);
     const keep = keepTaskButton(() => this.episode, () => this.onJudged?.());
     star.dataset.whenOver = menu.dataset.whenOver = keep.dataset.whenOver = "1";
-    const download = { href: `/api/episodes/${encodeURIComponent(episode.id)}`, download: "" };
-    return [...this.more(), star, keep, copyButton(() => location.href, "Copy link"), el("a.podium-link", download, "Download trace"), menu];
+    return [...this.more(), star, keep, menu];
   }
 
   /** How many of the drawn plans came to this answer; the others stand in the inspector.

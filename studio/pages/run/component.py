@@ -15,6 +15,7 @@ import('/podium/web/run/run_view.js').then((module) => {
     onState: (running) => document.body.classList.toggle('is-running', running),
     onStarted: (id) => { props.value = id; },
   });
+  import('/podium/web/run/composer.js').then((composer) => composer.attach(view));
   const follow = () => { if (props.value) view.show(props.value); };
   watch('value', follow);
   follow();

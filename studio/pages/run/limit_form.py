@@ -23,12 +23,9 @@ class LimitForm(NamedTuple):
     panel: gr.Accordion
 
 
-def draw_limits() -> tuple[LimitForm, gr.Dropdown]:
-    """Draw the form, closed, and beside its fields who writes the final answer."""
-    with (
-        gr.Accordion("Limits of this run", open=False, elem_id="run-limits") as panel,
-        gr.Row(elem_id="run-limit-fields"),
-    ):
+def draw_limits(panel: gr.Accordion) -> tuple[LimitForm, gr.Dropdown]:
+    """Draw the form in the panel of a run's options, and beside its fields who writes the final answer."""
+    with gr.Row(elem_id="run-limit-fields"):
         without = gr.Dropdown(
             label="Without these workers", choices=[], multiselect=True, elem_id="run-without", min_width=180
         )

@@ -53,6 +53,7 @@ __all__ = ["build", "routes"]
 
 # What was typed while the server chose another query stays.
 REPLACE_QUERY = "(change, query) => (change && change.old === (query ?? '') ? change.new : query)"
+QUERY_CHANGED = "() => { setTimeout(() => document.dispatchEvent(new Event('podium:query'))); }"
 ALLOW_RUN = "() => ({interactive: true, __type__: 'update'})"
 
 
@@ -62,7 +63,7 @@ def build(runtime: Runtime) -> None:
         with gr.Column(elem_id="composer"):
             query = gr.Textbox(
                 label="Query",
-                placeholder="Ask something, or draw a task with a known answer.",
+                placeholder="Ask a question: the orchestrator plans it and calls the tools of your pool.",
                 lines=2,
                 max_lines=8,
                 elem_id="query",
@@ -76,37 +77,39 @@ def build(runtime: Runtime) -> None:
                     min_width=170,
                 )
                 agent = gr.Dropdown(label="Agent", choices=[], elem_id="run-agent", min_width=90, visible=False)
-                dialect = gr.Dropdown(
-                    label="Dialect",
-                    choices=list(DIALECTS),
-                    value="plan",
-                    elem_id="run-dialect",
-                    min_width=90,
-                    visible=False,
-                )
-                plans = gr.Dropdown(
-                    label="Plans per turn",
-                    choices=plan_counts(),
-                    value=1,
-                    elem_id="run-plans",
-                    min_width=80,
-                    visible=False,
-                )
-                who = gr.Dropdown(
-                    label="Agents by",
-                    choices=score_choices(),
-                    value="",
-                    elem_id="run-who",
-                    min_width=80,
-                    visible=False,
-                )
-                mode = gr.Dropdown(label="Mode", choices=[], elem_id="run-mode", min_width=100)
-                suite = gr.Dropdown(label="Tasks", choices=[], elem_id="run-suite", min_width=140)
-                draw = gr.Button("Draw a query", elem_id="draw", min_width=120)
+                draw = gr.Button("Draw a query", elem_id="draw", min_width=110)
                 # Not before the page has filled in pool and query: a click would run an empty query.
                 run = gr.Button("Run", variant="primary", elem_id="run", min_width=110, interactive=False)
                 stop = gr.Button("Stop", variant="stop", elem_id="stop", min_width=110)
-            limit_form, finalizer = draw_limits()
+            with gr.Accordion("Options", open=False, elem_id="run-limits") as panel:
+                with gr.Row(elem_id="run-options"):
+                    mode = gr.Dropdown(label="Mode", choices=[], elem_id="run-mode", min_width=100)
+                    plans = gr.Dropdown(
+                        label="Plans per turn",
+                        choices=plan_counts(),
+                        value=1,
+                        elem_id="run-plans",
+                        min_width=80,
+                        visible=False,
+                    )
+                    who = gr.Dropdown(
+                        label="Agents by",
+                        choices=score_choices(),
+                        value="",
+                        elem_id="run-who",
+                        min_width=80,
+                        visible=False,
+                    )
+                    dialect = gr.Dropdown(
+                        label="Dialect",
+                        choices=list(DIALECTS),
+                        value="plan",
+                        elem_id="run-dialect",
+                        min_width=90,
+                        visible=False,
+                    )
+                    suite = gr.Dropdown(label="Tasks to draw from", choices=[], elem_id="run-suite", min_width=140)
+                limit_form, finalizer = draw_limits(panel)
             note = gr.HTML("", elem_id="composer-note", apply_default_css=False)
             problem = gr.HTML("", elem_id="composer-problem", apply_default_css=False)
         view = run_view(elem_id="run-view")
@@ -199,6 +202,7 @@ def build(runtime: Runtime) -> None:
     fitting_inputs = [query, orchestrator, pool]
     drawn = draw.click(draw_query, [suite, pool], query, **private)
     drawn.then(list_fitting, fitting_inputs, orchestrator, **private)
+    query.change(None, None, None, js=QUERY_CHANGED, **private)
     query.blur(list_fitting, fitting_inputs, orchestrator, **private)
     start_inputs = [*choices, query, *limit_form[:-1]]
     # Not by Gradio's queue, whose stream may end as an event joins it: the run would go on, and the page wait for ever.
