@@ -2072,6 +2072,10 @@ export interface WorkerCard {
   calls: number;
   success: number | null;
   median_latency_s: number | null;
+  /** Mean US dollars of its last calls here; None before the first and without a price. */
+  cost_call: number | null;
+  /** Whether a call may change something outside. */
+  may_have_effects: boolean;
   /** Newest graded questions that it alone answered, or that a cascade asked it. */
   graded: number;
   /** Those of them that it got right. */

@@ -24,22 +24,13 @@ DARK_MODE = """
 })();
 """
 
-# The tab has the name of the page. On a phone the pages' names scroll sideways: show the present one. Gradio puts this
-# script in late, may draw the names twice, and the stylesheets that make them scroll arrive when they like: look until
-# the name is in sight.
-SHOW_PRESENT_PAGE = """
+# The tab has the name of the page. Gradio puts this script in late and may draw the names twice: look for a minute.
+NAME_TAB = """
 (() => {
   const until = Date.now() + 60000;
-  let shown = null;
   const look = () => {
     const link = document.querySelector('#nav nav [aria-current]');
-    if (link && !shown && document.title === 'Podium') document.title = `${link.textContent.trim()} · Podium`;
-    if (link && link !== shown) {
-      const strip = link.parentElement;
-      strip.scrollLeft = link.offsetLeft - strip.offsetLeft - 48;
-      const { left, right } = link.getBoundingClientRect();
-      if (right > left && left >= 0 && right <= innerWidth) shown = link;
-    }
+    if (link && document.title === 'Podium') document.title = `${link.textContent.trim()} · Podium`;
     if (Date.now() < until) setTimeout(look, 100);
   };
   look();
@@ -73,7 +64,7 @@ def head(*, login: bool) -> str:
 <link rel="preload" as="font" type="font/woff2" crossorigin href="{font}">
 {links}
 <script>{DARK_MODE}</script>
-<script>{SHOW_PRESENT_PAGE}</script>{FETCH_AHEAD}{KEYS}
+<script>{NAME_TAB}</script>{FETCH_AHEAD}{KEYS}
 {LOGGED_IN if login else ""}"""
 
 

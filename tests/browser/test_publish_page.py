@@ -106,9 +106,7 @@ def test_the_publish_page_fits_a_phone_and_is_accessible(browser, publisher):
         expect(page.locator(".publish-left")).to_contain_text("solver")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         page.evaluate("scrollTo(0, 0)")  # what was clicked lay further down
-        expect(page.locator("#nav [aria-current]"), "the name of the page is scrolled into view").to_be_in_viewport(
-            ratio=1
-        )
+        expect(page.locator("#nav [aria-current]"), "the name of the page is in view").to_be_in_viewport(ratio=1)
         serious = [
             each
             for each in Axe().run(page, context=".publish-page").response["violations"]

@@ -46,7 +46,7 @@ export class ComparePage {
       this.select(name));
     this.tabs.row.classList.add("compare-tabs");
     this.measured = el("div.compare-measured", {}, this.jobs.root, this.form.root);
-    const page = el("div.compare-page", {}, heading("Compare", "Which orchestrator is better, why, at what cost, and for which pools."),
+    const page = el("div.compare-page", {}, heading("Compare", "Ask several orchestrators the same, and see which is right more often, why, and at what cost."),
       this.picker.root, this.tabs.row, this.measured, this.drawer.node, this.toast.node, ...this.tabs.panels);
     root.replaceChildren(page);
   }

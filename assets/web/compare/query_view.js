@@ -18,6 +18,8 @@ import { Thumbs, verdictChip } from "../run/verdict.js";
 /** @typedef {import("../types").StartedRun} StartedRun */
 
 const ARRANGEMENTS = [["side", "Side by side"], ["stack", "Stacked"]];
+const LEGIBLE = 0.55; // scale of a graph below which the names on its cards are cut
+const MARGIN = 56; // pixels of a frame beside its graph
 
 export class QueryView {
   /**
@@ -177,6 +179,7 @@ export class QueryView {
     this.state = reply;
     const first = !this.sides.length;
     if (first) this.sides = reply.views.map((_, place) => this.side(place));
+    this.arrange();
     reply.views.forEach((view, place) => {
       const side = this.sides[place];
       side.graph.draw(view);
@@ -208,16 +211,27 @@ export class QueryView {
     const chips = el("div.page-chips", { role: "group", "aria-label": "Arrangement" });
     for (const [name, label] of ARRANGEMENTS) {
       const chip = el("button.page-chip", { type: "button", "data-arrange": name }, label);
-      chip.addEventListener("click", () => this.arrange(name));
+      chip.addEventListener("click", () => this.chooseArrangement(name));
       chips.append(chip);
     }
     this.bar.replaceChildren(chips, differencesLegend());
-    this.arrange(one("arrange") === "stack" ? "stack" : "side");
+    this.arrange();
   }
 
   /** @param {string} name */
-  arrange(name) {
-    put({ arrange: name === "stack" ? name : null });
+  chooseArrangement(name) {
+    put({ arrange: name });
+    this.arrange();
+  }
+
+  /** Graphs stand side by side where their names stay whole, unless a person chose. */
+  arrange() {
+    const columns = this.sides.length === 3 ? 3 : 2; // three leave no place empty
+    this.grid.style.setProperty("--columns", String(columns));
+    const widest = Math.max(0, ...(this.state?.views || []).map(({ graph }) => graph.width));
+    const fits = widest * LEGIBLE <= this.grid.clientWidth / columns - MARGIN;
+    const name = one("arrange") || (fits ? "side" : "stack");
+    if (this.grid.dataset.arrange === name) return;
     this.grid.dataset.arrange = name;
     for (const chip of this.bar.querySelectorAll("[data-arrange]"))
       chip.setAttribute("aria-pressed", String(chip.dataset.arrange === name));
@@ -366,7 +380,7 @@ export class QueryView {
     this.state.views.forEach((view, place) => {
       const name = `graph-${place + 1}`;
       const figure = new Figure({
-        name, title: `Graph of ${view.episode.orchestrator}`, draw: () => this.sides[place].graph.picture(),
+        name, title: `Graph of ${this.page.label(view.episode.orchestrator)}`, draw: () => this.sides[place].graph.picture(),
         data: () => this.stepData(place), show: el("span.podium-offscreen", {}, "The graph above"),
       });
       root.append(figure.root);

@@ -95,11 +95,10 @@ function isolation(probe) {
 
 /** @param {import("../types").WorkerCard} worker */
 function figures(worker) {
-  const shown = [
-    ["Calls", count(worker.calls)],
-    ["Success", worker.success === null ? "–" : `${Math.round(worker.success * 100)} %`],
-    ["Median", seconds(worker.median_latency_s) || "–"],
-  ];
+  const shown = [];
+  if (worker.calls) shown.push(["Calls", count(worker.calls)]);
+  if (worker.success !== null) shown.push(["Success", `${Math.round(worker.success * 100)} %`]);
+  if (worker.median_latency_s !== null) shown.push(["Median", seconds(worker.median_latency_s)]);
   if (worker.light.error_rate) shown.push(["Errors", `${Math.round(worker.light.error_rate * 100)} %`]);
   if (worker.config.api_key) shown.push(["Key", worker.config.api_key]);
   if (worker.price_in || worker.price_out) shown.push(["$/M tokens", `${worker.price_in} / ${worker.price_out}`]);
@@ -108,6 +107,7 @@ function figures(worker) {
   for (const [name, value] of shown) {
     box.append(el("div", {}, el("dt", {}, name), el("dd", {}, value)));
   }
+  box.hidden = !shown.length;
   return box;
 }
 
@@ -156,7 +156,7 @@ function actions(page, worker) {
   if (worker.judge_only) add("pool/measure_judge", "Measure", ACTIONS.scale, (event) => measureJudge(page, worker.name, event.currentTarget), false, "Compare it with the verdicts that you gave on answers");
   else add("pool/evidence", "Measure", ACTIONS.scale, () => openEvidence(page, worker.name));
   add("pool/save_worker", "Clone", ACTIONS.copy, () => openWorker(page, { ...worker, name: `${worker.name}-copy`.slice(0, 48) }, null), true);
-  if (REFRESHABLE.includes(worker.kind)) add("pool/refresh", "Refresh", ACTIONS.again, () => page.act({ action: "refresh", name: worker.name }));
+  if (REFRESHABLE.includes(worker.kind)) add("pool/refresh", "Refresh", ACTIONS.again, () => page.act({ action: "refresh", name: worker.name }), true);
   add("pool/remove_worker", "Remove", ACTIONS.trash, () => openRemove(page, worker), true);
   return row;
 }

@@ -18,6 +18,7 @@ import { openMemory } from "./memory.js";
 import { openTraining } from "./training.js";
 import { openLimits, openMode, openManage, openNew } from "./settings.js";
 import { openPoolFile } from "./imports.js";
+import { recallView, redrawOpenCard, viewSwitch, workerTable } from "./table.js";
 import { openVersions } from "./versions.js";
 import { testAll } from "./worker_test.js";
 
@@ -35,6 +36,8 @@ export class PoolPage {
   constructor(root) {
     this.role = "all";
     this.text = "";
+    this.view = recallView();
+    this.sort = { column: "", descending: false }; // of the table; "" is the pool's own order
     this.moreShape = ""; // what the menu lists
     this.testingWords = ""; // how far "Test all" is
     /** @type {Map<string, { values: Record<string, any>, seen: string | null }>} */
@@ -53,7 +56,7 @@ export class PoolPage {
     this.toast = new Toast();
     this.housekeeping = new Housekeeping(this.drawer, this.toast, ({ name, gone }) => this.act({ action: "show", pool: gone ? null : name }));
     const page = this.root = el(
-      "div.page-body.pool-page", {}, heading("Pool", "Agents and tools that an orchestrator may call. All share one action interface."), this.bar,
+      "div.page-body.pool-page", {}, heading("Pool", "The tools and models that can answer parts of your question. An orchestrator plans which to call, and in what order."), this.bar,
       this.note, this.orchestrators, this.tools, this.grid, this.drawer.node, this.toast.node,
     );
     root.replaceChildren(page);
@@ -259,7 +262,7 @@ export class PoolPage {
     this.testing = setKey(needs(button("Test all", () => testAll(this)), "pool/test_worker"), "test-all");
     this.testing.title = "Call each worker that is switched on once with a sample input; those whose calls may change something are probed";
     const offersTests = workers.some((worker) => worker.enabled) && !this.isOld();
-    this.tools.replaceChildren(chips, el("div.pool-find", {}, search, ...(offersTests ? [this.testing] : [])));
+    this.tools.replaceChildren(chips, el("div.pool-find", {}, viewSwitch(this), search, ...(offersTests ? [this.testing] : [])));
     this.showTesting(this.testingWords);
   }
 
@@ -280,8 +283,10 @@ export class PoolPage {
         (this.role === "all" || worker.role === this.role) &&
         `${worker.name} ${worker.description} ${worker.label}`.toLowerCase().includes(this.text),
     );
-    this.grid.replaceChildren(...workers.map((worker) => workerCard(this, worker)));
-    if (this.state.pool && !this.isOld()) this.grid.append(this.addCard());
+    const isTable = this.view === "table" && workers.length > 0;
+    this.grid.replaceChildren(...(isTable ? [workerTable(this, workers)] : workers.map((worker) => workerCard(this, worker))));
+    if (this.state.pool && !this.isOld() && !isTable) this.grid.append(this.addCard());
+    redrawOpenCard(this);
     if (focused) this.grid.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }
 

@@ -62,7 +62,7 @@ class PublishPage {
     const grid = el("div.publish-grid", {}, this.form, el("div.publish-side", {}, this.files, this.list));
     const page = el(
       "div.page-body.publish-page", {},
-      heading("Publish", "An orchestrator and its pool as a model and a Space at the Hugging Face Hub, or as a plain page."), grid,
+      heading("Publish", "Let other people try your pool: as a model with a demo (a Space) at the Hugging Face Hub, or as a plain web page."), grid,
       this.drawer.node, this.toast.node,
     );
     root.replaceChildren(page);

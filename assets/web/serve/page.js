@@ -28,7 +28,7 @@ class ServePage {
     const side = el("div.serve-side", {}, this.startCard(), this.tokenCard());
     const columns = el("div.serve-columns", {}, this.servers, side);
     const page = el(
-      "div.page-body.serve-page", {}, heading("Serve", "The whole pool as one model: any client of the OpenAI API or of MCP can use it."),
+      "div.page-body.serve-page", {}, heading("Serve", "Use a pool from your own programs as if it were one model, by the OpenAI API or by MCP."),
       this.message, columns,
     );
     root.replaceChildren(page);

@@ -55,7 +55,7 @@ class TracesPage {
     table.append(this.head(), this.body);
     const frame = el("div.traces-frame", {}, table);
     const page = el(
-      "div.page-body.traces-page", {}, heading("Traces", "Every run, exactly as it happened. Open one to look inside."), this.bar, this.actions, this.note, frame,
+      "div.page-body.traces-page", {}, heading("Traces", "Every question that was run: its plan, its calls and its answer. Open one to look inside."), this.bar, this.actions, this.note, frame,
       this.more, this.toast.node,
     );
     root.replaceChildren(page);

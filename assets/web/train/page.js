@@ -51,7 +51,7 @@ export class TrainPage {
     const grid = el("div.train-grid", {}, side, el("div.train-main", {}, this.tasks.root, this.editor.root, this.view.root));
     const page = el(
       "div.page-body.train-page", {},
-      heading("Train", "Teach a small model to orchestrate your pool: imitate good runs (SFT), prefer the better of two (DPO), try (GRPO)."), grid,
+      heading("Train", "Teach a small model to plan your kind of question. It imitates good runs (SFT), prefers the better of two (DPO), or tries for itself (GRPO)."), grid,
       this.drawer.node, this.toast.node,
     );
     root.replaceChildren(page);

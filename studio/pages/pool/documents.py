@@ -10,9 +10,10 @@ from pydantic import ValidationError
 from orchestrator.traces.agent_track_record import SHOWN_EPISODES, build_track_record
 from orchestrator.traces.store import WorkerStats
 from pool_registry.actions import JsonValue
+from pool_registry.calls.live_worker import LiveWorker
 from pool_registry.deployment_mode import DeploymentMode
 from pool_registry.errors import InvalidPool
-from pool_registry.kinds import KINDS, icon_of, kind_of, load_config, role_of
+from pool_registry.kinds import KINDS, icon_of, kind_of, load_config, open_worker, role_of
 from pool_registry.pool import Limits, Pool
 from pool_registry.pool_diff import diff, summary
 from pool_registry.processes.function_process import FunctionPermissions
@@ -69,6 +70,8 @@ def build_pool_document(runtime: Runtime, stored: StoredPool) -> PoolDocument:
     health = runtime.list_health(pool)
     stats = runtime.store.traces.pool_stats(_list_alike(pool, versions))
     record = build_track_record(runtime.store.engine, pool.name, SHOWN_EPISODES)
+    priced = [spec.name for spec in pool.workers if spec.has_price]
+    averages = runtime.store.traces.read_call_averages(priced, pool.name)
     return PoolDocument(
         name=pool.name,
         description=pool.description,
@@ -81,7 +84,11 @@ def build_pool_document(runtime: Runtime, stored: StoredPool) -> PoolDocument:
         mode=pool.mode,
         workers=[
             build_worker_card(
-                spec, health[spec.name], stats.get(spec.name), build_facts(record, spec.name, SHOWN_EPISODES)
+                spec,
+                health[spec.name],
+                stats.get(spec.name),
+                build_facts(record, spec.name, SHOWN_EPISODES),
+                averages[spec.name].cost if spec.name in averages else None,
             )
             for spec in pool.workers
         ],
@@ -106,9 +113,13 @@ def _drop_words(spec: WorkerSpec) -> WorkerSpec:
 
 
 def build_worker_card(
-    spec: WorkerSpec, light: WorkerHealth, stats: WorkerStats | None, facts: WorkerFacts | None = None
+    spec: WorkerSpec,
+    light: WorkerHealth,
+    stats: WorkerStats | None,
+    facts: WorkerFacts | None = None,
+    cost_call: float | None = None,
 ) -> WorkerCard:
-    """One card."""
+    """One card. `cost_call` is in US dollars."""
     kind = KINDS.get(spec.kind)
     seen = stats or WorkerStats()
     return WorkerCard(
@@ -126,6 +137,8 @@ def build_worker_card(
         calls=seen.calls,
         success=seen.ok / seen.calls if seen.calls else None,
         median_latency_s=seen.median_latency_s,
+        cost_call=cost_call,
+        may_have_effects=may_have_effects(spec),
         graded=facts.graded if facts else 0,
         right=facts.right if facts else 0,
         facts=facts,
@@ -168,6 +181,14 @@ def describe_permissions(spec: WorkerSpec) -> str:
         return FunctionPermissions.model_validate(spec.config["permissions"]).describe()
     except ValidationError:
         return ""
+
+
+def may_have_effects(spec: WorkerSpec) -> bool:
+    """Whether a call may change something outside; nothing says that a worker which cannot be opened only reads."""
+    try:
+        return LiveWorker(spec, open_worker(spec)).has_effects
+    except InvalidPool:
+        return True
 
 
 def runs_program(spec: WorkerSpec) -> str:

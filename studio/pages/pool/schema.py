@@ -62,6 +62,10 @@ class WorkerCard(WorkerSpec):
     calls: int
     success: float | None
     median_latency_s: float | None
+    cost_call: float | None = Field(
+        default=None, description="Mean US dollars of its last calls here; None before the first and without a price."
+    )
+    may_have_effects: bool = Field(description="Whether a call may change something outside.")
     graded: int = Field(description="Newest graded questions that it alone answered, or that a cascade asked it.")
     right: int = Field(description="Those of them that it got right.")
     facts: WorkerFacts | None = Field(default=None, description="Its track record; None before its first graded run.")
