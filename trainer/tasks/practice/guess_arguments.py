@@ -81,7 +81,7 @@ def list_options(rule: JsonValue, description: str, values: Sequence[JsonValue])
     if "default" in rule:
         shown.append(rule["default"])
     about = f"{rule.get('description', '')} {description}"
-    shown += list_usual_values(str(rule.get("format", "")), about)
+    shown += list_usual_values(str(rule.get("format", "")), about, is_text=kind == "string")
     if kind in ("integer", "number"):
         return _list_numbers(rule, kind == "integer", shown, values)
     texts = [*shown, *list_quoted(about)]
@@ -102,11 +102,12 @@ def load_usual_values() -> tuple[UsualValues, ...]:
     return tuple(map(UsualValues.model_validate, entries))
 
 
-def list_usual_values(form: str, about: str) -> list[JsonValue]:
-    """What parameters of a well-known kind take, such as dates and country codes."""
+def list_usual_values(form: str, about: str, *, is_text: bool) -> list[JsonValue]:
+    """What parameters of a well-known kind take, such as dates and country codes: texts, or numbers."""
     for entry in load_usual_values():
-        if (form and form == entry.format) or re.search(entry.words, about, re.IGNORECASE):
-            return list(entry.values)
+        values: list[JsonValue] = [value for value in entry.values if isinstance(value, str) == is_text]
+        if values and ((form and form == entry.format) or re.search(entry.words, about, re.IGNORECASE)):
+            return values
     return []
 
 
