@@ -138,6 +138,16 @@ export interface CellSummary {
   episodes: number;
 }
 
+/** How likely an answer is right, in words; `probability` is None where no figure was fitted for its orchestrator. `round` is the one whose plan it rests on, and `why` what it rests on. */
+export interface ChanceView {
+  round: number;
+  probability: number | null;
+  unsure: boolean;
+  likely: boolean;
+  sentence: string;
+  why: string;
+}
+
 /** A task with the score of an orchestrator, that of the reference, and the episodes of both. */
 export interface ChangedTask {
   source: string;
@@ -405,6 +415,8 @@ export interface EpisodeHead {
   not_judged: string | null;
   /** None where one plan was written at a time. */
   agreement: AgreementView | null;
+  /** How likely the answer is right; None where nothing is known of it. */
+  chance: ChanceView | null;
   /** None where no record says how likely the answer is right. */
   confidence: ConfidenceView | null;
   out_of_depth: OutOfDepthView | null;

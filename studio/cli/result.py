@@ -19,9 +19,12 @@ def print_result(document: Mapping[str, Any], episode: Episode, offers: list[Off
     """Say on stderr how a run ended, in the colours of the Run page."""
     from orchestrator.out_of_depth.gauge import describe_depth, is_beyond
     from orchestrator.policies.labels import label_orchestrator
+    from studio.episode_documents.chance import measure_chance
     from studio.orchestrators.offers import format_offers
 
-    if (agreement := episode.agreement) is not None:
+    if (chance := measure_chance(episode, document["orchestrator"])) is not None:
+        typer.secho(f"{chance.sentence}.", fg=typer.colors.YELLOW if chance.unsure else None, err=True)
+    elif (agreement := episode.agreement) is not None:
         typer.secho(agreement.sentence, fg=typer.colors.YELLOW if agreement.unsure else None, err=True)
     if episode.out_of_depth is not None and is_beyond(episode.out_of_depth):
         label = label_orchestrator(document["orchestrator"])

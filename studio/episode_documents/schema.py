@@ -58,6 +58,18 @@ class ConfidenceView(PageDocument):
     answers: list[AnswerChance] = Field(description="The likeliest first; empty where one agent answers alone.")
 
 
+class ChanceView(PageDocument):
+    """How likely an answer is right, in words; `probability` is None where no figure was fitted for its orchestrator.
+    `round` is the one whose plan it rests on, and `why` what it rests on."""
+
+    round: int
+    probability: float | None
+    unsure: bool
+    likely: bool
+    sentence: str
+    why: str
+
+
 class OutOfDepthView(PageDocument):
     """How unlike everything that its checkpoint learnt the words of an episode's query are, and whether its pool lacks
     workers that it learnt. It is not how sure the answer is."""
@@ -151,6 +163,7 @@ class EpisodeHead(PageDocument):
     verdict: Verdict | None
     not_judged: str | None = Field(description="Why a cap left the answer without a verdict.")
     agreement: AgreementView | None = Field(description="None where one plan was written at a time.")
+    chance: ChanceView | None = Field(description="How likely the answer is right; None where nothing is known of it.")
     confidence: ConfidenceView | None = Field(description="None where no record says how likely the answer is right.")
     out_of_depth: OutOfDepthView | None
     offers: list[Offer]

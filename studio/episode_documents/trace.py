@@ -13,6 +13,7 @@ from orchestrator.traces.episode_totals import compute_totals
 from orchestrator.traces.run_limits import list_violations, read_with_inner
 from orchestrator.traces.store import EpisodeRow, Store
 from studio.episode_documents.audit import list_audit
+from studio.episode_documents.chance import measure_chance
 from studio.episode_documents.final_answer import build_final_view
 
 
@@ -33,6 +34,7 @@ def build_trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
         "expected": graded.expected if graded else None,
         "not_judged": episode.not_judged.reason if episode.not_judged else None,
         "agreement": asdict(agreement) if agreement else None,
+        "chance": asdict(chance) if (chance := measure_chance(episode, row.orchestrator)) else None,
         "confidence": asdict(episode.confidence[1]) if episode.confidence else None,
         "out_of_depth": asdict(episode.out_of_depth) if episode.out_of_depth else None,
         "orchestrator": row.orchestrator,

@@ -29,6 +29,7 @@ from pool_registry.kinds import icon_of, role_of
 from pool_registry.pool import Pool
 from studio.episode_documents.arguments import describe_arguments
 from studio.episode_documents.audit import build_request, list_audit
+from studio.episode_documents.chance import show_chance
 from studio.episode_documents.context import describe_use, estimate_turn_context
 from studio.episode_documents.final_answer import build_final_view
 from studio.episode_documents.schema import (
@@ -120,6 +121,7 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None, offers: Sequen
         verdict=_build_verdict(episode, graded) if graded else None,
         not_judged=episode.not_judged.reason if episode.not_judged else None,
         agreement=AgreementView(**asdict(episode.agreement)) if episode.agreement else None,
+        chance=show_chance(episode, row.orchestrator),
         confidence=_show_confidence(*episode.confidence) if episode.confidence else None,
         out_of_depth=_out_of_depth(episode.out_of_depth, row.orchestrator),
         offers=list(offers),

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from orchestrator.agreement import Agreement
+from orchestrator.answer_chance import AnswerChance
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EpisodeEnded, Event
 from orchestrator.policies.fallback import read_fallback
@@ -17,6 +18,7 @@ from pool_registry.actions import NO_USAGE, JsonValue, Usage, as_text
 from pool_registry.errors import StorageError
 from pool_registry.pool import Pool
 from studio.approvals import describe_plan, read_waiting
+from studio.episode_documents.chance import measure_chance
 from studio.episode_documents.final_answer import build_final_view
 from studio.episode_documents.schema import FinalAnswerView
 from studio.episodes import RecordedRun
@@ -35,7 +37,7 @@ class ServedAnswer:
 
     `ignored` says what of the request had no effect, `fallback` why the pool's fallback answered ("" where it did
     not), `agreement` how many of its drawn plans came to the answer (None where one was written at a time), `final` who
-    wrote the final answer, with the plan's own (None where no finalizer was on).
+    wrote the final answer, with the plan's own (None where none was on), `chance` how likely the answer is right.
     """
 
     text: str
@@ -46,14 +48,16 @@ class ServedAnswer:
     fallback: str = ""
     agreement: Agreement | None = None
     final: FinalAnswerView | None = None
+    chance: AnswerChance | None = None
 
     def report(self, trace: str | None) -> dict[str, Any]:
         """Our own field `podium` of the answer's document; `trace` is None where nothing was recorded."""
         fallback = {"fallback": self.fallback} if self.fallback else {}
         agreement = {"agreement": asdict(self.agreement)} if self.agreement else {}
+        chance = {"chance": asdict(self.chance)} if self.chance else {}
         names = {"worker", "sentence", "plan_answer"}
         final = {"final": self.final.model_dump(include=names)} if self.final else {}
-        return {"trace": trace, "ignored": dict(self.ignored or {}), **fallback, **agreement, **final}
+        return {"trace": trace, "ignored": dict(self.ignored or {}), **fallback, **agreement, **chance, **final}
 
 
 class ServedEpisode:
@@ -170,7 +174,8 @@ class ServedEpisode:
         fallback = read_fallback(episode)
         agreement = None if fallback else episode.agreement  # what another answered was not voted on
         final = build_final_view(episode)
-        return ServedAnswer(text, finish, self._take_usage(), (), self.ignored, fallback, agreement, final)
+        chance = measure_chance(episode, self.setup.orchestrator)
+        return ServedAnswer(text, finish, self._take_usage(), (), self.ignored, fallback, agreement, final, chance)
 
     async def result(self) -> tuple[Episode, EpisodeEnded]:
         """Wait for the finished episode and how it ended. Raises ApprovalRequired when its plan waits for a person."""

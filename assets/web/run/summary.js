@@ -63,8 +63,9 @@ export class Summary {
     const focused = /** @type {HTMLElement} */ (this.root.contains(document.activeElement) ? document.activeElement : null);
     this.root.replaceChildren(
       heading(episode, actions, [shown && this.workersLine(shown), recalled && this.lessonsLine(recalled)].filter(Boolean)),
-      ...this.agreementLine(episode), ...this.confidenceLine(episode),
-      result(episode, this.onJudged ? this.thumbs.show(episode) : []), ...this.finalLine(episode), ...depthLine(episode),
+      ...(episode.chance ? this.chanceLine(episode) : this.agreementLine(episode)), ...this.confidenceLine(episode),
+      result(episode, this.onJudged ? this.thumbs.show(episode) : []), ...this.finalLine(episode),
+      ...(episode.out_of_depth?.beyond || !episode.chance ? depthLine(episode) : []),
       figures(totals, episode, clock),
       ...(episode.offers.length ? [offerList(episode, this.onStarted)] : []),
     );
@@ -92,6 +93,14 @@ export class Summary {
     const title = "How many of the drawn plans came to this result. Plans can agree and be wrong.";
     const label = agreement.agreed < agreement.plans ? "What the other plans say" : "How the vote went";
     return [this.assurance(agreement, "agreement", title, label)];
+  }
+
+  /** How likely the answer is right; what the other plans say stands in the inspector.
+   * @param {import("../types").EpisodeHead} episode */
+  chanceLine({ chance, agreement }) {
+    if (!chance) return [];
+    const label = agreement ? (agreement.agreed < agreement.plans ? "What the other plans say" : "How the vote went") : "The plan";
+    return [this.assurance(chance, "chance", chance.why, label)];
   }
 
   /** How likely the answer is right, by the record of those who gave it.

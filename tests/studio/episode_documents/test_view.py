@@ -21,6 +21,7 @@ from orchestrator.traces.store import EpisodeRow
 from pool_registry.actions import Observation, Status, Usage
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
+from studio.episode_documents.chance import show_chance
 from studio.episode_documents.view import build_episode_view, build_step_detail, build_turn_detail, build_view_patch
 
 POOL = Pool(
@@ -186,3 +187,15 @@ def test_the_head_says_first_that_drawn_plans_disagree_and_never_a_percentage():
     detail = build_turn_detail(episode, 1)
     assert detail and detail.vote and len(detail.vote.answers) + len(detail.vote.unvoted) == 5
     assert view()["episode"]["agreement"] is None, "one plan was written"
+
+
+def test_a_measured_reader_has_one_figure_in_the_head_and_another_orchestrator_has_words():
+    vote = Vote(5, 0, 0, 0, 5, {"269": 5}, "269")
+    taken = TurnTaken(1, Turn(STEPS, "$3", vote=vote, out_of_depth=OutOfDepth(0.0, 0.9, 0.0, 0.6)), 0.5)
+    episode = replay("e", [*EVENTS[:2], taken, *EVENTS[3:]])
+    row = EpisodeRow(**{**ROW.model_dump(), "orchestrator": "smollm2-reader"})
+    chance = build_episode_view(episode, row, POOL, 1).episode.chance
+    assert chance and chance.probability and chance.sentence.startswith(("Likely right", "Perhaps right"))
+    words = build_episode_view(episode, ROW, POOL, 1).episode.chance
+    assert words and words.probability is None and words.sentence == "5 of 5 plans agree"
+    assert show_chance(replay("e", EVENTS[:2]), "smollm2-reader") is None, "there is no answer yet"
