@@ -214,11 +214,10 @@ def measure_rows(rows: Sequence[Row], svg: Path | None) -> str:
     calibration = Calibration.model_validate(json.loads(asset(FILE).read_text())["checkpoints"][CHECKPOINT])
 
     def estimate(row: Row) -> float:
-        return (calibration.one if row.evidence.share is None else calibration.several).estimate(row.evidence)
+        return calibration.estimate(row.evidence)
 
     def is_likely(row: Row) -> bool:
-        least = calibration.likely_one if row.evidence.share is None else calibration.likely_several
-        return estimate(row) >= max(least, HALF)
+        return calibration.is_likely(row.evidence)
 
     head = "pools", "plans", "answers", "right", "likely", "of these right", "unsure", "of these right", "Brier (base)"
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
@@ -294,7 +293,7 @@ def draw_plot(points: Sequence[tuple[float, Sequence[bool]]]) -> str:
         f'<path d="M{x0} {y0}L{x1} {y1}" stroke="#999" stroke-dasharray="4 4"/>'
         f'{"".join(ticks)}{"".join(marks)}'
         '<text x="190" y="360" text-anchor="middle">figure above the answer</text>'
-        '<text x="14" y="160" text-anchor="middle" transform="rotate(-90 14 160)">share that is right</text></svg>\n'
+        '<text x="10" y="90" text-anchor="middle" transform="rotate(-90 10 90)">share that is right</text></svg>\n'
     )  # fmt: skip
 
 

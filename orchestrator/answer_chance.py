@@ -63,6 +63,15 @@ class Calibration(StrictModel):
     likely_one: float
     likely_several: float
 
+    def estimate(self, evidence: Evidence) -> float:
+        """The chance of the answer to be right."""
+        return (self.one if evidence.share is None else self.several).estimate(evidence)
+
+    def is_likely(self, evidence: Evidence) -> bool:
+        """Whether nine in ten of the fitted answers with such a chance were right."""
+        least = self.likely_one if evidence.share is None else self.likely_several
+        return self.estimate(evidence) >= max(least, HALF)
+
 
 class Calibrations(StrictModel):
     """The file `assets/answer_chance.json`."""
@@ -111,23 +120,14 @@ def find_vote(turns: Sequence[Turn]) -> Vote | None:
     return next((turn.vote for turn in reversed(turns) if turn.vote is not None and turn.vote.sampled > 1), None)
 
 
-def estimate_chance(orchestrator: str, evidence: Evidence) -> float | None:
-    """The chance of an answer to be right; None where the orchestrator has no calibration."""
-    calibration = find_calibration(orchestrator)
-    if calibration is None:
-        return None
-    return (calibration.one if evidence.share is None else calibration.several).estimate(evidence)
-
-
 def judge_chance(orchestrator: str, evidence: Evidence, vote: Vote | None) -> AnswerChance | None:
     """The chance of an answer in words; None where nothing is known of it."""
-    chance, calibration = estimate_chance(orchestrator, evidence), find_calibration(orchestrator)
-    if chance is None or calibration is None:
+    calibration = find_calibration(orchestrator)
+    if calibration is None:
         if vote is None:
             return None
         return AnswerChance(None, is_unsure(vote), False, describe_agreement(vote).rstrip("."), NOT_COMPARED)
-    least = calibration.likely_one if evidence.share is None else calibration.likely_several
-    likely = chance >= max(least, HALF)
+    chance, likely = calibration.estimate(evidence), calibration.is_likely(evidence)
     sentence = _describe_chance(chance, likely, vote)
     return AnswerChance(round(chance, 4), chance < HALF, likely, sentence, _explain(evidence, vote))
 

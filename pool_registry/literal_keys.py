@@ -34,7 +34,7 @@ SHAPES: Mapping[str, re.Pattern[str]] = {
         "a Replicate token": r"\br8_[A-Za-z0-9]{30,}\b",
         "a Telegram token": r"\b\d{8,10}:[A-Za-z0-9_-]{35}\b",
         "an Azure key": r"(?:AccountKey|SharedAccessKey)=[A-Za-z0-9+/]{20,}={0,2}",
-        "a signed token (JWT)": r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+        "a signed token (JWT)": r"\beyJ[A-Za-z0-9_-]{8,400}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
         "a Slack webhook": r"\bhooks\.slack\.com/services/T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{16,}",
         "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
         "a password in a URL": r"\b[a-z][a-z0-9+.-]{2,20}://[^\s/:@\"'<>{}]{1,64}:[^\s/:@\"'<>{}]{4,200}@[A-Za-z0-9.-]+",
@@ -51,19 +51,21 @@ HARMLESS_NAME = re.compile(r"max_|min_|_limit$|tokens$|keyword|keys$|token_limit
 OF_ARGUMENTS = {"parameters", "properties", "sample", "example", "names", "spellings"}
 PLACEHOLDER = re.compile(r"\{\w+\}")
 # Query parameters that hold a key where their value is drawn at random: `code` and `sig` may also be plain words.
-RANDOM_PARAMETER = re.compile(r"^(?:sig|signature|code|app_?id|auth|pwd|sas|hash)$", re.IGNORECASE)
+RANDOM_PARAMETER = re.compile(r"^(?:sig|signature|code|app_?id|auth|pwd|sas)$", re.IGNORECASE)
 # Characters that are not seen: within a key they would hide its shape.
 UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 # A secret that a text spells out. The value has a digit: "the password is case-sensitive" holds none.
 SPELLED = re.compile(
-    r"\b(?:passwords?|passphrase|passcode|api[ _-]?key|access[ _-]?token|secret)\b[\s\"'`]*(?:is|are|=|:)[\s\"'`]*"
-    r"(?!env:|keyring:|\{)(?=[^\s\"'`]*[0-9])(?=[^\s\"'`]*[A-Za-z])[^\s\"'`]{8,200}",
+    r"\b(?:passwords?|passphrase|passcode|api[ _-]?key|access[ _-]?token|secret)\b"
+    r"[\s\"'`]{0,8}(?:is|are|=|:)[\s\"'`]{0,8}"
+    r"(?!env:|keyring:|\{)(?=[^\s\"'`]{0,199}[0-9])(?=[^\s\"'`]{0,199}[A-Za-z])[^\s\"'`]{8,200}",
     re.IGNORECASE,
 )
-RANDOM = re.compile(r"^[A-Za-z0-9+/_=-]{24,}$")
-RANDOM_BITS = (
-    3.2  # a character, by Shannon: 32 random hex digits have 3.3 to 3.9, words joined by - below 3.2 or no digit
-)
+# A word drawn at random, and the least number of characters of a piece of it that mixes letters and digits:
+# "max-tokens-3-5-sonnet-2024-07-15" has none, nor has a date or a UUID.
+RANDOM = re.compile(r"[A-Za-z0-9+/_=-]{24,}")
+RANDOM_PIECE = re.compile(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{14,}")
+RANDOM_BITS = 2.8  # a character, by Shannon: 32 random hex digits have 3.3 to 3.9, "aaaaaaaaaaaaaa1" has less than 1
 
 
 def find_literal_keys(value: JsonValue, where: str = "") -> Iterator[tuple[str, str]]:
@@ -111,11 +113,14 @@ def _move_setting(field: str, value: str, name: str, keep: Callable[[str, str], 
 
 
 def is_random(text: str) -> bool:
-    """Whether a word is drawn at random as keys are: 24 characters or more, letters and digits, no repetition."""
-    if not RANDOM.match(text) or not re.search(r"[0-9]", text) or not re.search(r"[A-Za-z]", text):
-        return False
-    shares = [count / len(text) for count in Counter(text).values()]
-    return -sum(share * math.log2(share) for share in shares) >= RANDOM_BITS and len(re.findall(r"[0-9]", text)) >= 3
+    """Whether a word is drawn at random as keys are: 24 characters or more, with a piece that mixes letters and digits
+    and repeats itself little."""
+    return bool(RANDOM.fullmatch(text)) and any(map(_is_mixed, RANDOM_PIECE.findall(text)))
+
+
+def _is_mixed(piece: str) -> bool:
+    shares = [count / len(piece) for count in Counter(piece).values()]
+    return -sum(share * math.log2(share) for share in shares) >= RANDOM_BITS
 
 
 def _holds_random(where: str, name: str, value: str) -> bool:

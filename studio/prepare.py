@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 from orchestrator.traces.store import Store, open_store
 from pool_registry.errors import StorageError
 from pool_registry.starter import seed_starter
+from pool_registry.storage.backups import find_newest_whole
 from pool_registry.storage.data_folder import Home, choose_home, find_home
 from pool_registry.storage.integrity import find_damage_at_start
+
+log = logging.getLogger(__name__)
 
 
 def prepare_store(folder: str | None) -> Store:
@@ -29,11 +34,15 @@ def open_chosen_store(folder: str | None) -> Store:
 def open_whole_store(folder: str | None) -> Store:
     """Open the store of a program that runs for long, after a look at whether its file is whole.
 
-    Raises StorageError naming what is damaged and which copy opens, and what `prepare_store` raises.
+    Raises StorageError naming what is damaged and which copy opens, and what `prepare_store` raises. Where no copy
+    opens it only warns: most of the file can still be read and exported.
     """
-    damage = find_damage_at_start(choose_home(folder))
-    if damage:
+    home = choose_home(folder)
+    damage = find_damage_at_start(home)
+    if damage and find_newest_whole(home):
         raise StorageError(damage)
+    if damage:
+        log.warning("%s", damage)
     return open_chosen_store(folder)
 
 

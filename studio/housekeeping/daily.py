@@ -8,10 +8,13 @@ import threading
 import time
 from collections.abc import Callable
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from orchestrator.traces.store import Store
 from pool_registry.errors import PoolError
 from pool_registry.storage.backups import keep_daily_copy
 from studio.housekeeping.retention import read_retention, tidy
+from trainer.errors import TrainerError
 
 FIRST_COPY_S = 30.0  # a start has more urgent reads of the disk
 CHECK_S = 3600.0  # seconds between two looks at what is due
@@ -42,5 +45,5 @@ def _repeat(store: Store) -> None:
 def _try(work: Callable[[Store], object], store: Store) -> None:
     try:
         work(store)
-    except PoolError as error:
-        log.warning("%s", error)  # the studio goes on
+    except (PoolError, TrainerError, SQLAlchemyError, OSError) as error:
+        log.warning("%s", error)  # the studio goes on, and so does this: what is due is tried again in an hour

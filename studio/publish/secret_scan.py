@@ -39,7 +39,7 @@ UNSEEN = re.compile(
     rb"\xc2\xad|\xe2\x80[\x8b-\x8f]|\xe2\x81[\xa0-\xa4]|\xef\xbb\xbf|\\u(?:00ad|200[b-f]|206[0-4]|feff)", re.I
 )
 # Variables that hold a secret though nothing in their name says so: addresses of databases.
-CONNECTION_NAME = re.compile(r"(^|_)(CONN|CONNECTION|DSN|DATABASE)(_|$)")
+CONNECTION_NAME = re.compile(r"(^|_)(CONN|CONNECTION|DSN)(_|$)")
 HARMLESS = re.compile(r"(^|_)(MAX|MIN|NUM|COUNT|LIMIT|LENGTH|SIZE|TOKENIZERS|PUBLIC)(_|$)")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.answer_chance import Evidence, estimate_chance, judge_chance, read_evidence
+from orchestrator.answer_chance import Evidence, find_calibration, judge_chance, read_evidence
 from orchestrator.plan import OutOfDepth, Turn, Vote
 
 READER = "smollm2-reader"
@@ -14,9 +14,9 @@ EVIDENCE = st.builds(Evidence, SHARES, st.integers(0, 40), st.floats(0, 1))
 
 
 def chance_of(evidence: Evidence) -> float:
-    chance = estimate_chance(READER, evidence)
-    assert chance is not None
-    return chance
+    calibration = find_calibration(READER)
+    assert calibration is not None
+    return calibration.estimate(evidence)
 
 
 @given(EVIDENCE, st.integers(0, 9), st.floats(0, 1))

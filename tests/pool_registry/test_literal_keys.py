@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from pool_registry.errors import InvalidPool
@@ -130,7 +132,9 @@ HARMLESS = [
     {"url": f"https://x.example.com/pages/{HEX}"},
     {"headers": {"Accept": "application/vnd.github.v3+json", "User-Agent": "podium/0.2 (contact@example.com)"}},
     {"headers": {"X-Version": "2023-06-01", "X-Feature": "computer-use-2024-10-22"}},
-    {"headers": {"X-Tenant": "123e4567-e89b-12d3"}},
+    {"headers": {"X-Tenant": "123e4567-e89b-12d3-a456-426614174000"}},
+    {"headers": {"Anthropic-Beta": "max-tokens-3-5-sonnet-2024-07-15"}},
+    {"url": f"https://x.example.com/a?hash={HEX}"},
     {"note": "eyJust a word. eyJ"},
     {"query": {"appid": "my-app"}},
     {"role": "password: env:DB_PASSWORD1"},
@@ -151,3 +155,18 @@ def test_no_worker_of_the_gallery_holds_a_key():
     for template in templates().values():
         document = template.model_dump(mode="json")
         assert not list(find_literal_keys(document, "config")), document
+
+
+PIECES = ["eyJ-", "password:", "password ", "secret=a1", "SG.", "\u200b", "https://a?sig="]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_a_long_text_is_looked_through_in_linear_time(piece):
+    def measure(count: int) -> float:
+        text = piece * (count // len(piece))
+        start = time.process_time()
+        list(find_literal_keys({"role": text}, "config"))
+        return time.process_time() - start
+
+    measure(1000)
+    assert measure(400_000) < 20 * max(measure(50_000), 0.02)

@@ -185,3 +185,21 @@ def test_a_second_store_of_one_process_leaves_the_locks_of_the_first(store):
         command = [sys.executable, "-c", look, str(store.home.root / "podium.db")]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "database is locked" in done.stderr
+
+
+def test_a_damaged_database_without_a_copy_is_opened_with_a_warning(store, caplog):
+    """What can still be read of it is all that there is."""
+    leave(store)
+    database = store.home.root / "podium.db"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")
+        connection.execute("CREATE TABLE filler (text TEXT)")
+        connection.executemany("INSERT INTO filler VALUES (?)", [("x" * 3000,)] * 50)
+        connection.commit()
+    with database.open("r+b") as file:  # the last pages: those of the filler
+        file.seek(database.stat().st_size - 60_000)
+        file.write(b"\xa5" * 60_000)
+    assert find_damage(store.home)
+    opened = open_whole_store(str(store.home.root))
+    assert "There is no copy of it" in caplog.text and "starter" in opened.pools.names()
+    leave(opened)

@@ -16,7 +16,7 @@ from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from trainer.tasks.practice.calls import KnownCall, call_twice, can_be_asked
 from trainer.tasks.practice.clauses import is_clause, name_thing
-from trainer.tasks.practice.measures import list_given, list_taken
+from trainer.tasks.practice.measures import list_input_measures, list_output_measures
 from trainer.tasks.practice.phrase import (
     Phrase,
     ask_for,
@@ -152,7 +152,7 @@ class Composer:
     def _measures_same(self, call: KnownCall, name: str, part: Part) -> bool:
         """Whether a parameter takes what a part's number measures: both name euros, or kilometres."""
         taker, giver = (self.pool.workers[worker].spec for worker in (call.worker, part.steps[-1].worker))
-        return bool(list_taken(name, taker.description) & list_given(giver.description))
+        return bool(list_input_measures(name, taker.description) & list_output_measures(giver.description))
 
     def _list_inputs(self, value: JsonValue) -> list[tuple[KnownCall, str]]:
         """List calls with the name of an argument that could take a value, in a drawn order."""

@@ -21,12 +21,12 @@ def list_measures(text: str) -> set[str]:
     return {name for name, pattern in MEASURES.items() if re.search(rf"\b(?:{pattern})\b", words, re.IGNORECASE)}
 
 
-def list_given(description: str) -> set[str]:
+def list_output_measures(description: str) -> set[str]:
     """What the number measures that a worker of this description returns: "Fare in euros for a trip ..." is money."""
     head = re.split(r" (?:of|for|from|between) ", description, maxsplit=1)[0]
     return list_measures(head) or list_measures(description)
 
 
-def list_taken(parameter: str, description: str) -> set[str]:
+def list_input_measures(parameter: str, description: str) -> set[str]:
     """What a parameter of a worker of this description takes."""
     return list_measures(parameter) or list_measures(description)

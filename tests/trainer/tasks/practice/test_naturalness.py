@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.tasks.practice.clauses import ask_directly, count_things, name_thing, to_base
-from trainer.tasks.practice.measures import list_given, list_taken
+from trainer.tasks.practice.measures import list_input_measures, list_output_measures
 from trainer.tasks.practice.naturalness import find_problem
 from trainer.tasks.practice.phrase import Phrase, ask_for, ask_for_both, describe_call, describe_field, share_end
 
@@ -130,7 +130,7 @@ def test_a_name_is_not_asked_for_as_a_thing():
 
 def test_a_price_is_not_fed_where_kilometres_go():
     fare = "Fare in euros for a trip of so many kilometres."
-    assert list_given(fare) == {"money"} and list_taken("km", fare) == {"distance"}
+    assert list_output_measures(fare) == {"money"} and list_input_measures("km", fare) == {"distance"}
 
 
 @given(st.text(max_size=80), st.lists(st.text(max_size=10), max_size=3))

@@ -1,6 +1,6 @@
 """What *Train on this pool* does to a person's own questions: five pools, twelve each, before and after.
 
-    python bench/practice_training.py [POOL ...] [--tasks 100] [--seed 0] [--home FOLDER] [--out FILE]
+    python bench/practice/train.py [POOL ...] [--tasks 100] [--seed 0] [--home FOLDER] [--out FILE]
 
 Each pool of bench/data/practice_pools is registered, its practice tasks are made, and the questions of
 bench/data/practice_questions.yaml that have an answer are added with the split `test`, so that they are measured and
@@ -18,10 +18,10 @@ from pathlib import Path
 
 import yaml
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from bench.foreign_pools import Row, has_pool, podium, train, write_row
-from bench.practice import NAMES, POOLS
+from bench.practice.make import NAMES, POOLS
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import choose_home
 from trainer.jobs.outcome import Score, describe_outcome

@@ -1,6 +1,6 @@
 """Makes 100 practice tasks for each of five pools that are not ours (bench/data/practice_pools), to be read by eye.
 
-    python bench/practice.py [POOL ...] [--tasks 100] [--seed 0] [--read 40]
+    python bench/practice/make.py [POOL ...] [--tasks 100] [--seed 0] [--read 40]
 
 Prints so many tasks of each pool, drawn with the seed: the query, the plan's workers and the answer. What a reader
 accepted, and by which criteria, stands in bench/results/practice.json.
@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import live_pool
@@ -24,7 +24,7 @@ from pool_registry.pool import Pool
 from trainer.tasks.practice.make_tasks import PracticeOptions, PracticeTasks, make_practice_tasks
 from trainer.tasks.sources.jsonl import TaskLine
 
-POOLS = Path(__file__).parent / "data" / "practice_pools"
+POOLS = Path(__file__).parent.parent / "data" / "practice_pools"
 NAMES = sorted(file.stem for file in POOLS.glob("*.py"))
 
 
