@@ -22,6 +22,7 @@ from orchestrator.dialects.base import MAX_TURN_STEPS, BaseDialect, build_step, 
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LivePool
+from pool_registry.python_source import parse_expression
 
 _LABELS = {
     "workers": re.compile(r"\b(?:workers?|worker_ids?|model_ids?)\b\W{0,4}[=:]\s*(?=\[)", re.IGNORECASE),
@@ -106,7 +107,7 @@ def _parse_literal(text: str) -> object:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # for example about "\d" in a model's string
-            return ast.literal_eval(text)
+            return ast.literal_eval(parse_expression(text.lstrip(" \t")))
     except _ERRORS:
         return None
 

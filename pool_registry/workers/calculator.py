@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall, WorkerFault
+from pool_registry.python_source import parse_expression
 from pool_registry.text import shorten
 from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
 
@@ -101,7 +102,7 @@ def _evaluate(tree: ast.expr, expression: str) -> object:
 def _parse(expression: str) -> ast.expr:
     """Parse an expression and check that it is arithmetic only."""
     try:
-        tree = ast.parse(expression, mode="eval").body
+        tree = parse_expression(expression)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = getattr(error, "msg", None) or str(error) or "nested too deeply"
         raise BadCall(f"{shorten(expression, 80)!r} is not an arithmetic expression: {reason}") from error

@@ -19,6 +19,7 @@ from pydantic import Field, field_validator
 from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.processes.function_process import FunctionPermissions, FunctionProcess, parse, start_process
+from pool_registry.python_source import parse_module
 from pool_registry.schemas.argument_schema import ArgumentsSchema, describe_changes
 from pool_registry.schemas.result_outline import ResultSchema
 from pool_registry.strict_model import StrictModel
@@ -159,7 +160,7 @@ class Function(Worker[FunctionConfig]):
 def list_imports(source: str) -> tuple[str, ...]:
     """The top modules that a Python source imports anywhere; none where it is no Python."""
     try:
-        tree = ast.parse(source)
+        tree = parse_module(source)
     except SyntaxError:
         return ()
     names: set[str] = set()

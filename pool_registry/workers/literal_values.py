@@ -8,6 +8,7 @@ from itertools import islice, product
 from typing import TypeAlias
 
 from pool_registry.actions import JsonValue
+from pool_registry.python_source import parse_module
 
 MAX_COMBINATIONS = 400
 Scalar: TypeAlias = str | int | float
@@ -18,7 +19,7 @@ def list_looked_up(source: str, function: str, parameters: Sequence[str]) -> lis
     """Arguments by which a function of this source looks something up: `title` is a key of BOOKS in `BOOKS[title]`, or
     in `BOOKS.get(title.lower())`. None where a parameter is no key of a table that is written in the source."""
     try:
-        tree = ast.parse(source)
+        tree = parse_module(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     tables = dict(_list_tables(tree))

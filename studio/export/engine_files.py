@@ -16,6 +16,7 @@ from pathlib import Path
 from orchestrator.binding.learnt_pool import ROLE_KINDS
 from pool_registry.extensions.installed_packages import list_pins
 from pool_registry.kinds import KINDS
+from pool_registry.python_source import parse_module
 
 ROOT = Path(__file__).resolve().parents[2]
 ALLOWED = ("pool_registry", "orchestrator", "studio", "assets")
@@ -107,7 +108,7 @@ def _own_modules(dotted: str) -> Iterator[str]:
 @cache
 def _imports(module: str) -> frozenset[str]:
     """The dotted names that a file imports: `from a.b import c` counts as a.b and a.b.c."""
-    tree = ast.parse(_file_of(module).read_text(encoding="utf-8"))
+    tree = parse_module(_file_of(module).read_text(encoding="utf-8"))
     names: set[str] = set()
     for node in _runtime_nodes(tree):
         if isinstance(node, ast.Import):

@@ -23,6 +23,7 @@ from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Turn, references
 from pool_registry.actions import JsonValue, as_text, clean_text
 from pool_registry.kinds import field_problems
+from pool_registry.python_source import parse_module
 from pool_registry.schemas.regex import pattern_problem
 from pool_registry.worker import NAME_PATTERN
 from trainer.errors import UnusableTasks
@@ -354,7 +355,7 @@ def _check_pattern(pattern: str) -> str:
 def _check_code(code: str) -> str:
     """The snippet, if it can be one: it is run only to grade, and only in the sandbox."""
     try:
-        tree = ast.parse(code)
+        tree = parse_module(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"verifier.code: this is not Python: {error}") from error
     if not any(isinstance(node, ast.FunctionDef) and node.name == "check" for node in tree.body):
