@@ -12,7 +12,7 @@ import typer
 
 from orchestrator.orchestrator_name import TurnOptions, add_options
 from pool_registry.storage.data_folder import choose_home
-from trainer.cli import choice, practice
+from trainer.cli import choice, practice, regrade
 from trainer.cli.command_line import run_command_line
 from trainer.cli.jobs import add_job_commands, start_job
 from trainer.cli.lessons import lessons_app
@@ -47,6 +47,7 @@ for own_command in (practice.make, practice.add, practice.strike, practice.resto
 app.add_typer(tasks_app, name="tasks")
 add_job_commands(app)
 app.command()(choice.who)
+app.command()(regrade.regrade)
 app.add_typer(lessons_app, name="lessons")
 
 Split = Annotated[str, typer.Option(help="train, validation or test.")]

@@ -43,6 +43,7 @@ __all__ = [
     "open_store",
 ]
 
+MANY_IDS = 500  # in one statement
 SORTABLE = ("started_at", "wall_s", "steps", "tokens", "cost", "state", "pool", "orchestrator")
 
 
@@ -128,6 +129,16 @@ class TraceStore:
         """The episode, replayed from its events. Raises EpisodeNotFound."""
         self.row(episode_id)
         return replay(episode_id, (event for _, event in self.events_after(episode_id)))
+
+    def read_answers(self, episodes: Sequence[str]) -> dict[str, str | None]:
+        """The final answers of these episodes as texts, by id; those that are not stored are not in it."""
+        answers: dict[str, str | None] = {}
+        with Session(self._engine) as session:
+            for start in range(0, len(episodes), MANY_IDS):
+                ids = episodes[start : start + MANY_IDS]
+                query = select(EpisodeRow.id, EpisodeRow.answer).where(col(EpisodeRow.id).in_(ids))
+                answers.update(dict(session.exec(query).all()))
+        return answers
 
     def search(self, criteria: TraceFilter) -> list[EpisodeRow]:
         """List episodes in the order of the filter; equal ones the newest first."""

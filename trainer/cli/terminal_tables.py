@@ -17,6 +17,7 @@ from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.layers import layer_sizes
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.text import one_line, shorten
+from trainer.evaluation.regrading import Regrading
 from trainer.results.judge_agreement import describe_judges
 from trainer.results.summary import Evaluation
 from trainer.results.tables import TEXT_COLUMNS, ReferenceRows, TableRow, build_tables
@@ -210,6 +211,26 @@ def comparison_text(rows: Sequence[TableRow], reference: ReferenceRows, judges: 
             table.add_row(*(Text(column.cell(row)) for column in columns))
         shown += [Text(f"\n{title}", style="bold"), table]
     return Group(*shown, *map(Text, judges))
+
+
+def regrading_text(regrading: Regrading, shown: int) -> Group:
+    """Show the ranking of an evaluation before and after it was graded again, and the first queries that changed
+    sides."""
+    ranking = _new_table("orchestrator", "condition", "before", "now", "difference [95 %]")
+    for change in regrading.rank():
+        estimate = change.difference.difference
+        interval = f"{estimate.mean:+.2f} [{estimate.low:+.2f}, {estimate.high:+.2f}]"
+        scores = (f"{change.before:.2f}", f"{change.after:.2f}")
+        ranking.add_row(*map(Text, (change.orchestrator, change.condition, *scores, interval)))
+    changed = regrading.changed
+    right = sum(row.correct for row in changed)
+    sentence = f"{len(changed):,} of {len(regrading.after):,} answers changed sides: {right:,} became right"
+    sides = _new_table("now", "orchestrator", "query", "episode")
+    for row in changed[:shown]:
+        verdict, query = "right" if row.correct else "wrong", shorten(one_line(row.query), 60, "…")
+        sides.add_row(*map(Text, (verdict, row.orchestrator, query, row.episode)))
+    left = [Text(f"{count:,} stay as they were: {reason}") for reason, count in regrading.left.items()]
+    return Group(ranking, Text(sentence), *left, *([sides] if changed else []))
 
 
 def _counts_text(counts: dict[str, int]) -> str:
