@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -9,6 +10,8 @@ import typer
 from pool_registry.errors import StorageError
 from studio.cli.options import HomeOption, open_prepared_store
 
+TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
+SOURCES = ("mine", "served", "evaluation", "training")
 trash = typer.Typer(help="What was deleted and can be put back for a while.", no_args_is_help=True)
 Kind = Annotated[str, typer.Argument(help="pool, trace, job, checkpoint (JOB@STEP), evaluation (JOB) or publication.")]
 Days = Annotated[float | None, typer.Option(help="0 for no limit.", min=0)]
@@ -54,6 +57,7 @@ def tidy(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be deleted.")] = False,
     traces_days: Days = None,
     drawn_days: Days = None,
+    served_days: Days = None,
     traces_mb: Days = None,
     jobs_days: Days = None,
     jobs_gb: Days = None,
@@ -63,12 +67,13 @@ def tidy(
     home: HomeOption = None,
 ) -> None:
     """Delete what is older or larger than the retention allows. Options change the setting, which the studio follows
-    at each start; drawn are the traces of evaluations and training."""
+    at each start; drawn are the traces of evaluations and training, served those of requests."""
     from studio.housekeeping import retention as setting
 
     given: dict[str, Any] = {
         "traces_days": traces_days,
         "drawn_days": drawn_days,
+        "served_days": served_days,
         "traces_mb": traces_mb,
         "jobs_days": jobs_days,
         "jobs_gb": jobs_gb,
@@ -87,6 +92,40 @@ def tidy(
     typer.echo(f"{len(done.traces)} traces and {len(done.jobs)} jobs {verb}; {len(done.trash)} things left the trash.")
     for line in done.kept:
         typer.echo(line, err=True)
+
+
+def forget(
+    user: Annotated[str, typer.Option(help="A person, or a client's token.")] = "",
+    source: Annotated[str, typer.Option(help="mine, served, evaluation or training.")] = "",
+    since: Annotated[datetime | None, typer.Option(help="From this time on, UTC.", formats=TIMES)] = None,
+    until: Annotated[datetime | None, typer.Option(help="Before this time, UTC.", formats=TIMES)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the runs.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    home: HomeOption = None,
+) -> None:
+    """Delete runs for good, by who sent them and when: from traces, tasks, lessons, jobs, the trash and the copies of
+    the database. They cannot be put back."""
+    from studio.housekeeping.forgetting import Sender, forget
+
+    if source not in ("", *SOURCES):
+        raise StorageError(f"there is no source {source!r}; use one of: {', '.join(SOURCES)}")
+    times = [None if time is None else time.replace(tzinfo=UTC) for time in (since, until)]
+    sender = Sender(user, source, *times)
+    with open_prepared_store(home) as store:
+        if dry_run or not yes:
+            runs = forget(store, sender, dry_run=True).counts["runs"]
+            typer.echo(f"{runs:,} runs that have ended, with what was made of them")
+        if dry_run:
+            return
+        if not yes:
+            typer.confirm("Delete them for good?", abort=True, err=True)
+        forgotten = forget(store, sender)
+    counts = ", ".join(f"{count:,} {name}" for name, count in forgotten.counts.items())
+    typer.echo(f"Deleted for good: {counts or 'nothing'}")
+    for sentence in forgotten.stays:
+        typer.echo(sentence, err=True)
+    if forgotten.stays:
+        raise typer.Exit(1)
 
 
 @trash.command("list")

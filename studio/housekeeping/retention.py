@@ -1,5 +1,5 @@
-"""Retention: what is deleted by itself, by age and by size. HOME/retention.json holds the setting; without one nothing
-is deleted but what lies in the trash for long.
+"""Retention: what is deleted by itself, by age and by size. HOME/retention.json holds the setting; without one
+served requests go after 90 days, and what lies in the trash after 14.
 
 Starred traces, and those that run or wait, always stay. What is deleted goes to the trash first.
 """
@@ -26,6 +26,7 @@ from trainer.errors import TrainerError
 from trainer.jobs.queue import JobRow, JobStore
 
 DRAWN = ("evaluation", "training")  # sources whose traces go first
+SERVED = "served"
 ENDED = ("done", "failed", "stopped")
 
 
@@ -36,6 +37,7 @@ class Retention(FrozenModel):
     drawn_days: float | None = Field(
         default=None, gt=0, description="Days that traces of evaluations and training stay."
     )
+    served_days: float | None = Field(default=90, gt=0, description="Days that traces of served requests stay.")
     traces_mb: float | None = Field(default=None, gt=0, description="Megabytes of traces; the oldest go first.")
     jobs_days: float | None = Field(
         default=None, gt=0, description="Days that ended jobs stay, with their checkpoints."
@@ -95,10 +97,11 @@ def tidy(store: Store, dry_run: bool = False) -> Tidying:
 
 def list_old_traces(store: Store, retention: Retention) -> list[str]:
     """List the traces that are too old or too many, the oldest first."""
-    drawn = col(EpisodeRow.source).in_(DRAWN)
+    drawn, served = col(EpisodeRow.source).in_(DRAWN), col(EpisodeRow.source) == SERVED
+    limits = ((retention.drawn_days, drawn), (retention.served_days, served), (retention.traces_days, ~drawn))
     old: dict[str, None] = {}
     with Session(store.engine) as session:
-        for days, which in ((retention.drawn_days, drawn), (retention.traces_days, ~drawn)):
+        for days, which in limits:
             if days is not None:
                 query = select(EpisodeRow.id).where(*_is_deletable(), which, EpisodeRow.started_at < _ago(days))
                 old |= dict.fromkeys(session.exec(query.order_by(EpisodeRow.started_at)))

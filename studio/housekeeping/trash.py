@@ -116,7 +116,7 @@ class Trash:
         if taken is not None:
             raise StorageError(f"{taken} is there again; move or delete it, then put {entry.name} back")
         try:
-            insert_rows(self._engine, json.loads(gzip.decompress((folder / "rows.json.gz").read_bytes())))
+            insert_rows(self._engine, self.read_rows(key))
         except IntegrityError as error:
             raise StorageError(f"there is a {entry.kind} {entry.name!r} again; rename or delete that first") from error
         for kept, place in moves:
@@ -124,6 +124,22 @@ class Trash:
             shutil.move(kept, place)
         shutil.rmtree(folder)
         return entry
+
+    def read_rows(self, key: str) -> Rows:
+        """The rows of a thing, by table."""
+        rows: Rows = json.loads(gzip.decompress((self._folder / key / "rows.json.gz").read_bytes()))
+        return rows
+
+    def read_texts(self, key: str) -> Iterator[bytes]:
+        """The rows of a thing as JSON, then its files."""
+        yield json.dumps(self.read_rows(key)).encode()
+        for path in sorted((self._folder / key / "files").rglob("*")):
+            if path.is_file():
+                yield path.read_bytes()
+
+    def remove(self, key: str) -> None:
+        """Delete one thing for good."""
+        shutil.rmtree(self._folder / key)
 
     def empty(self, older_than_days: float = 0.0) -> int:
         """Delete for good what lies here for longer; returns how many there were."""

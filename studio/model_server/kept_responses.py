@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,13 @@ class KeptResponses:
         self.find(name, user)
         self._path(name).unlink(missing_ok=True)
 
+    def forget(self, is_meant: Callable[[str, float], bool]) -> int:
+        """Delete those whose user and time (seconds since 1970) are meant; return how many. A damaged one goes, too."""
+        meant = [path for path in self._folder.glob("resp_*.json") if _is_meant(path, is_meant)]
+        for path in meant:
+            path.unlink(missing_ok=True)
+        return len(meant)
+
     def delete_old(self, days: float = KEPT_DAYS) -> int:
         """Delete those that are older; return how many."""
         oldest = time.time() - days * 86_400
@@ -105,6 +112,14 @@ def write_input_items(name: str, messages: Sequence[ConversationMessage]) -> dic
     ]
     first, last = (items[0]["id"], items[-1]["id"]) if items else ("", "")
     return {"object": "list", "data": items, "first_id": first, "last_id": last, "has_more": False}
+
+
+def _is_meant(path: Path, is_meant: Callable[[str, float], bool]) -> bool:
+    try:
+        kept = KeptResponse.model_validate_json(path.read_text())
+    except (OSError, ValidationError):
+        return True
+    return is_meant(kept.user, kept.created)
 
 
 def _not_found(name: str) -> ApiError:

@@ -35,7 +35,7 @@ def test_a_pool_is_renamed_and_the_trash_emptied(podium):
 
 
 def test_retention_is_set_and_shown(podium):
-    assert "drawn_days 30, trash_days 14" in podium("tidy", "--drawn-days", "30", "--dry-run").output
+    assert "drawn_days 30, served_days 90, trash_days 14" in podium("tidy", "--drawn-days", "30", "--dry-run").output
     assert "drawn_days" not in podium("tidy", "--drawn-days", "0").output
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.process_identity import this_process
 from orchestrator.plan import Turn
 from orchestrator.policies.oracle import OraclePolicy
-from orchestrator.traces.store import Store, TraceFilter
+from orchestrator.traces.store import EpisodeRow, Store, TraceFilter
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import PoolNotFound, StorageError
 from pool_registry.pool import Pool
+from pool_registry.storage.database import writing
 from pool_registry.worker import WorkerSpec
 from studio.housekeeping.retention import Retention, read_retention, tidy, write_retention
 from studio.housekeeping.things import Things
@@ -236,3 +238,16 @@ def test_a_pool_whose_tasks_are_being_made_stays_and_goes_with_the_record_of_it(
     assert book.making_file.is_file()
     things.delete("pool", "mine")
     assert not book.making_file.is_file()
+
+
+def test_served_requests_go_after_ninety_days_unless_they_are_to_stay(store):
+    served, starred, mine = run(store, source="served"), run(store, source="served"), run(store)
+    with writing(store.engine) as session:
+        for episode in (served, starred, mine):
+            session.get(EpisodeRow, episode).started_at = (datetime.now(UTC) - timedelta(days=91)).isoformat()
+    store.traces.star(starred, True)
+    write_retention(store.home, Retention(served_days=None))
+    assert tidy(store, dry_run=True).traces == ()
+    write_retention(store.home, Retention())
+    assert tidy(store).traces == (served,)
+    assert set(list_ids(store)) == {starred, mine}

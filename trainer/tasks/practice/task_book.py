@@ -8,7 +8,7 @@ file and never made again. Removing the file forgets everything.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +86,16 @@ class TaskBook:
             gone = _find(lines, query)
             lines.remove(gone)
             record.struck.append(gone.raw)
+
+    def forget(self, queries: Collection[str]) -> int:
+        """Take out every line of these queries and remember none, nor of those that were struck. Returns how many."""
+        keys = {normalize_query(query) for query in queries}
+        with self._change() as (lines, record):
+            struck = read_lines("\n".join(record.struck), self.file.stem)
+            gone = [row for row in (*lines, *struck) if row.task is not None and row.key in keys]
+            lines[:] = [row for row in lines if row not in gone]
+            record.struck = [row.raw for row in struck if row not in gone]
+        return len(gone)
 
     def restore(self, query: str) -> None:
         """Put a struck task back. Raises UnusableTasks."""
