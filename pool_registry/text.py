@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+# They turn the order of what is read, or hide text that a model reads all the same: overrides and embeddings of
+# direction, isolates, and tags, save those of a flag.
+_HIDDEN = re.compile("[\u202a-\u202e\u2066-\u2069]|(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0000-\U000e007f]+")
+
+
+def show_hidden(text: str) -> str:
+    """Write characters that hide or turn text as what they are, such as \u2039U+202E\u203a."""
+    return _HIDDEN.sub(lambda match: "".join(f"\u2039U+{ord(letter):04X}\u203a" for letter in match.group()), text)
 
 
 def one_line(text: str) -> str:

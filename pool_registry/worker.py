@@ -13,14 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from pool_registry.actions import NO_USAGE, ContextUse, JsonValue, Observation, Usage
 from pool_registry.schemas.output_check import Output
 from pool_registry.schemas.result_outline import outline_result
 from pool_registry.strict_model import FrozenModel, StrictModel
+from pool_registry.text import shorten, show_hidden
 
 Role = Literal["agent", "tool", "recursion"]  # decides colour, and who counts as a language model for policies
+MAX_DESCRIPTION = 2000  # characters
 NAME_PATTERN = r"^[a-z][a-z0-9_-]{0,47}$"
 
 
@@ -29,7 +31,7 @@ class WorkerSpec(FrozenModel):
 
     name: str = Field(pattern=NAME_PATTERN, description="What plans call it: a-z, 0-9, _ and -.")
     kind: str
-    description: str = Field(min_length=1, max_length=2000, description="The orchestrator reads this.")
+    description: str = Field(min_length=1, max_length=MAX_DESCRIPTION, description="The orchestrator reads this.")
     config: dict[str, JsonValue] = Field(default_factory=dict)
     enabled: bool = True
     timeout_s: float = Field(default=60.0, gt=0, le=3600, description="Seconds from the worker's start.")
@@ -81,9 +83,31 @@ class WorkerSpec(FrozenModel):
         "outputs, and no plan may call it.",
     )
 
+    @field_validator("description")
+    @classmethod
+    def _show_hidden(cls, text: str) -> str:
+        return shorten(show_hidden(text), MAX_DESCRIPTION)
+
+    @field_validator("config")
+    @classmethod
+    def _show_hidden_in_config(cls, config: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        return {key: _show_in_descriptions(value) for key, value in config.items()}
+
     @property
     def has_price(self) -> bool:
         return bool(self.price_in or self.price_out or self.price_call)
+
+
+def _show_in_descriptions(value: JsonValue) -> JsonValue:
+    """A value whose descriptions, which orchestrators read, hide nothing."""
+    if isinstance(value, list):
+        return [_show_in_descriptions(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: show_hidden(item) if key == "description" and isinstance(item, str) else _show_in_descriptions(item)
+        for key, item in value.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

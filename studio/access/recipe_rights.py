@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from orchestrator.checkpoints import MANIFEST
 from studio.access.roles import UserRole, current_rights
 from trainer.cluster.preflight import list_clusters
 from trainer.recipe import Recipe
@@ -60,5 +61,8 @@ def _is_folder(source: str) -> bool:
 
 
 def _is_path(name: str) -> bool:
-    """Whether the name of a checkpoint or an orchestrator is a place on this machine."""
-    return name.strip().startswith(("/", "~", "."))
+    """Whether the name of a checkpoint or an orchestrator is a place on this machine, a relative one too."""
+    place = name.strip().partition("+")[0]
+    if place.startswith(OWN_MODELS):
+        return False
+    return place.startswith(("/", "~", ".")) or "/" in place or (Path(place) / MANIFEST).is_file()

@@ -275,6 +275,9 @@ def test_an_editor_looks_into_no_program_and_sends_no_key(clients):
     [
         {"tasks": {"source": "file:/etc/passwd"}},
         {"model": {"base": "/srv/model"}},
+        {"model": {"start": "shared/checkpoint"}},
+        {"model": {"start": "./checkpoint"}},
+        {"evaluate": {"orchestrators": ["shared/checkpoint+temperature=1"], "source": "ledger"}},
         {"grpo": {"rewards": [{"term": "/tmp/own.py:reward"}]}},
         {"grpo": {"rollouts": {"backend": "vllm", "vllm_url": "http://10.0.0.1:8000"}}},
         {"sft": {"demonstrations": {"file": "/etc/passwd"}}},
@@ -290,6 +293,14 @@ def test_an_editor_trains_without_own_code_and_files(clients, change):
     assert refusal(send(clients["eddy"], "train/check", recipe={"name": "try", "sft": {}})) == ""
     for source in ("file:/etc/passwd", "hub:/etc", "hub:../home", "ledger,hub:~/sets"):
         assert refusal(send(clients["vera"], "train/tasks", source=source)).startswith("only owners may")
+
+
+def test_a_checkpoint_beside_the_studio_is_a_path_as_well(monkeypatch, tmp_path, clients):
+    (tmp_path / "besides").mkdir()
+    (tmp_path / "besides" / "podium.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    recipe = {"name": "try", "sft": {}, "model": {"start": "besides"}}
+    assert "reads the folder besides" in refusal(send(clients["eddy"], "train/check", recipe=recipe))
 
 
 def test_a_pool_that_is_shared_read_only_is_run_and_copied_but_not_changed(clients, runtime):
