@@ -1187,7 +1187,7 @@ export interface PresetStage {
   steps: number | null;
 }
 
-/** What would be sent; `recorded` are the queries that were run for it, `inside` that the model goes along. */
+/** What would be sent; `recorded` are the queries that were run for it, `inside` that the model goes along, `texts` what a person reads before it leaves. */
 export interface PreviewDocument {
   preview: string;
   recorded: number;
@@ -1195,6 +1195,7 @@ export interface PreviewDocument {
   secrets: SecretDocument[];
   runs: number;
   inside: boolean;
+  texts: SentTextDocument[];
 }
 
 export interface Probe {
@@ -1364,6 +1365,13 @@ export interface SeenStep {
   status: "PENDING" | "RUNNING" | "OK" | "TRIED" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
   value: any;
   error: string | null;
+}
+
+/** A text of the pool that would be sent, and where it stands in a worker's configuration. */
+export interface SentTextDocument {
+  worker: string;
+  field: string;
+  text: string;
 }
 
 /** Everything that the page draws; `orchestrators` are (label, name), `defaults` by pool, `port` is a free one. `tokens` are the viewer's own, `guarded` says whether anybody has one: then every request needs one. */

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pool_registry.text import one_line, shorten
 from studio.cli.options import HomeOption, open_prepared_store
 from studio.publish.request import HARDWARE, parse_publication
 
 if TYPE_CHECKING:
     from studio.publish.bundle import Bundle
     from studio.publish.plan import PublishPlan
+    from studio.publish.sent_texts import SentText
+
+SHOWN_CHARS = 400  # of one text
 
 
 def publish(
@@ -38,13 +44,16 @@ def publish(
     token: Annotated[str, typer.Option(help="env:NAME or keyring:NAME; empty: the Hub's own login.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show every file; send nothing.")] = False,
     out: Annotated[Path | None, typer.Option(help="With --dry-run: write the files below this folder.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether the pool's texts may be read.")] = False,
     record: Annotated[str, typer.Option(hidden=True, help="Go on with a publication of the page.")] = "",
     home: HomeOption = None,
 ) -> None:
     """Publish an orchestrator and its pool to the Hugging Face Hub: a model repository and a Space."""
+    from pool_registry.portable_pool import travellers
     from studio.publish.plan import make_plan
     from studio.publish.publication_record import open_record
     from studio.publish.publish import publish_now, resume_publication
+    from studio.publish.sent_texts import list_sent_texts
     from studio.publish.traces import record_examples
 
     with open_prepared_store(home) as store:
@@ -60,11 +69,23 @@ def publish(
         )  # fmt: skip
         if count := record_examples(store, publication):
             typer.echo(f"recorded {count} example runs, because there were none", err=True)
+        texts = list_sent_texts(travellers(store.pools.latest(pool).pool, publication.take).pool)
+        if texts and not yes:
+            _show_texts(texts)
+        if texts and not (yes or dry_run) and sys.stdin.isatty():
+            typer.confirm("They will stand in the repository. Publish?", abort=True, err=True)
         if not dry_run:
             publish_now(store, open_record(store.home, publication), lambda line: typer.echo(line, err=True))
             return
         with tempfile.TemporaryDirectory(prefix="podium-publish-") as folder:
             _print_plan(make_plan(store, publication, Path(folder)), out)
+
+
+def _show_texts(texts: Sequence[SentText]) -> None:
+    """Print the texts of a pool that a publication sends, as they stand in it."""
+    typer.echo("Texts of the pool that leave this machine; no scan knows whether they hold a secret:", err=True)
+    for text in texts:
+        typer.echo(f"  {text.worker} {text.field}: {shorten(one_line(text.text), SHOWN_CHARS, '…')}", err=True)
 
 
 def _print_plan(plan: PublishPlan, out: Path | None) -> None:

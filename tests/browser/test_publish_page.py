@@ -16,6 +16,8 @@ from xml.etree import ElementTree as Xml
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from pool_registry.pool import Pool
+from pool_registry.worker import WorkerSpec
 from studio.prepare import prepare_store
 from studio.publish.bundle import write_folder
 from studio.publish.plan import make_plan
@@ -95,6 +97,29 @@ def test_choices_that_changed_must_be_previewed_again_and_bad_ones_are_told_at_t
     expect(page.get_by_label("About")).to_have_value("kept")
     expect(page.locator(".publish-file"), "the stale preview has gone").to_have_count(0)
     expect(publish).to_have_count(0)
+
+
+def test_texts_of_ones_own_are_read_before_they_leave(page, publisher):
+    store = prepare_store(str(publisher.home))
+    starter = store.pools.latest("starter").pool
+    words = "Answer in one line, and mention the anniversary of the firm Hollis."
+    config = {"base_url": "https://api.example.com/v1", "model": "m", "role": words}
+    helper = WorkerSpec(name="helper", kind="chat", description="Answers questions.", config=config)
+    store.pools.save(Pool(name="worded", workers=(*starter.workers, helper)))
+    store.close()
+    page.goto(f"{publisher.url}/publish?orchestrator=starter-grpo&pool=worded")
+    page.get_by_role("textbox", name="Repository").fill("worded")
+    page.get_by_text("Live, visitors' own keys", exact=True).click()
+    page.get_by_role("button", name="Preview every file").click()
+    texts = page.locator(".publish-texts")
+    expect(texts).to_contain_text(words)
+    expect(texts.locator("dt")).to_have_text(["helper base_url", "helper role"])
+    publish = page.get_by_role("button", name="Publish", exact=True)
+    expect(publish).to_be_disabled()
+    page.get_by_label("I have read them").check()
+    expect(publish).to_be_enabled()
+    page.get_by_label("Title").fill("Something else")
+    expect(publish, "the choices have changed").to_be_disabled()
 
 
 def test_the_publish_page_fits_a_phone_and_is_accessible(browser, publisher):

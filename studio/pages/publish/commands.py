@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -33,6 +33,7 @@ from studio.pages.publish.schema import (
     RunChoice,
     RunChoices,
     SecretDocument,
+    SentTextDocument,
     StageDocument,
 )
 from studio.publish.bundle import Bundle, Entry
@@ -40,6 +41,7 @@ from studio.publish.plan import PublishPlan, make_plan
 from studio.publish.publication_record import STAGES, PublicationRecord, find_record, list_records, open_record
 from studio.publish.publish import start_publisher
 from studio.publish.request import HARDWARE, LICENCES, VISITORS, InvalidPublication, Publication, parse_publication
+from studio.publish.sent_texts import list_sent_texts
 from studio.publish.traces import choose_runs, list_candidates, record_examples
 from studio.runtime import Runtime
 
@@ -138,6 +140,7 @@ class PublishCommands(PageCommands):
             secrets=[_build_secret(secret.name, secret.reference, secret.workers) for secret in plan.secrets],
             runs=sum(bool(bundle["listed"]) for bundle in plan.traces),
             inside=plan.model is not None and not plan.links_model,
+            texts=[SentTextDocument(**asdict(text)) for text in list_sent_texts(plan.portable.pool)],
         )
         return PageReply(fields=document.to_json())
 

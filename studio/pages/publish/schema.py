@@ -76,8 +76,17 @@ class SecretDocument(PageDocument):
     is_set: bool
 
 
+class SentTextDocument(PageDocument):
+    """A text of the pool that would be sent, and where it stands in a worker's configuration."""
+
+    worker: str
+    field: str
+    text: str
+
+
 class PreviewDocument(PageDocument):
-    """What would be sent; `recorded` are the queries that were run for it, `inside` that the model goes along."""
+    """What would be sent; `recorded` are the queries that were run for it, `inside` that the model goes along, `texts`
+    what a person reads before it leaves."""
 
     preview: str
     recorded: int
@@ -85,6 +94,7 @@ class PreviewDocument(PageDocument):
     secrets: list[SecretDocument]
     runs: int
     inside: bool
+    texts: list[SentTextDocument]
 
 
 class FileDocument(PageDocument):
