@@ -133,10 +133,15 @@ class Accounts:
             session.flush()
             _check_owner_left(session)
 
-    def set_role(self, name: str, role: UserRole) -> None:
-        """Change what a person may do, from their next request on. Raises AccountError."""
+    def set_role(self, name: str, role: UserRole, based_on: UserRole | None = None) -> None:
+        """Change what a person may do, from their next request on. Raises AccountError, also when they are not in the
+        role `based_on` any more that the page showed."""
         with writing(self._engine, "account") as session:
             row = _find_account(session, name)
+            if based_on is not None and row.role not in (based_on, role):
+                raise AccountError(
+                    f"not changed to {role}, because somebody else has made {name} {row.role} meanwhile; choose again"
+                )
             row.role = role.value
             session.add(row)
             session.flush()

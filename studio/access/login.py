@@ -201,8 +201,8 @@ def account_routes(accounts: Accounts) -> APIRouter:
 
     @router.post("/{name}/role")
     @needs("owner")
-    def set_role(name: str, role: UserRole = Body(embed=True)) -> JSONResponse:  # noqa: B008  FastAPI's way
-        return _do(lambda: accounts.set_role(name, role))
+    def set_role(name: str, role: UserRole = Body(), based_on: UserRole | None = Body(None)) -> JSONResponse:  # noqa: B008  FastAPI's way
+        return _do(lambda: accounts.set_role(name, role, based_on))
 
     @router.post("/{name}/remove")
     @needs("owner")

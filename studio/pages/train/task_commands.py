@@ -95,7 +95,7 @@ class TaskCommands(PageCommands):
 
     @command("editor", "strike_task")
     def _strike(self, fields: Fields) -> PageReply:
-        open_task_book(self._pool(fields).name).strike(text(fields, "query"))
+        open_task_book(self._pool(fields).name).strike(text(fields, "query"), words(fields, "based_on"))
         return self._reply(fields)
 
     @command("editor", "restore_task")
