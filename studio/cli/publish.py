@@ -43,7 +43,7 @@ def publish(
 ) -> None:
     """Publish an orchestrator and its pool to the Hugging Face Hub: a model repository and a Space."""
     from studio.publish.plan import make_plan
-    from studio.publish.publication_record import open_record
+    from studio.publish.publication_record import claim_record
     from studio.publish.publish import publish_now, resume_publication
     from studio.publish.traces import record_examples
 
@@ -61,7 +61,7 @@ def publish(
         if count := record_examples(store, publication):
             typer.echo(f"recorded {count} example runs, because there were none", err=True)
         if not dry_run:
-            publish_now(store, open_record(store.home, publication), lambda line: typer.echo(line, err=True))
+            publish_now(store, claim_record(store.home, publication), lambda line: typer.echo(line, err=True))
             return
         with tempfile.TemporaryDirectory(prefix="podium-publish-") as folder:
             _print_plan(make_plan(store, publication, Path(folder)), out)
