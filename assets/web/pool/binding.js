@@ -95,8 +95,8 @@ class Binding {
    * @param {string} seen
    */
   choose(learnt, worker, seen) {
-    if (worker === AUTOMATIC) return this.send({ action: "reset_binding", learnt, based_on: seen });
-    return this.send({ action: "bind", learnt, worker, based_on: seen });
+    if (worker === AUTOMATIC) return this.send({ action: "reset_binding", learnt, replaces: seen });
+    return this.send({ action: "bind", learnt, worker, replaces: seen });
   }
 }
 

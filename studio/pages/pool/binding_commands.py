@@ -81,7 +81,7 @@ class BindingCommands(PageCommands):
 
 def _read_seen(fields: Fields) -> str | None:
     """The choice that the page showed, where it says so."""
-    return str(fields["based_on"]) if "based_on" in fields else None
+    return str(fields["replaces"]) if "replaces" in fields else None
 
 
 def list_bindable() -> list[str]:

@@ -14,6 +14,7 @@ from pool_registry.errors import PoolNotFound
 from pool_registry.pool import Pool
 from pool_registry.storage.pool_store import PoolStore
 from pool_registry.worker import WorkerSpec
+from studio.access.pool_rights import ReadOnlyPools
 from studio.housekeeping.retention import Retention, change_retention, read_retention
 from studio.housekeeping.things import Things
 from studio.pages.train.task_commands import TaskCommands
@@ -85,6 +86,16 @@ def test_an_edit_during_a_deletion_is_in_the_trash(store, number):
     kept = int(store.pools.latest("old").pool.description)
     count_trials(1, kept < last)
     assert kept == last, f"try {number}"
+
+
+def test_a_pool_that_is_renamed_is_not_protected_under_its_old_name(store):
+    make_pool(store, "old")
+    read_only = ReadOnlyPools(store.engine)
+    read_only.set("old", True)
+    Things(store).rename("pool", "old", "new")
+    assert read_only.holds("new")
+    with pytest.raises(PoolNotFound, match="old"):
+        read_only.set("old", True)
 
 
 def test_of_two_who_change_the_retention_at_once_each_keeps_theirs(store):

@@ -78,15 +78,15 @@ def test_a_choice_is_kept_with_the_version_is_used_and_can_be_taken_back(runtime
 def test_a_choice_that_somebody_else_has_made_meanwhile_is_not_replaced_unseen(commands):
     send, _, renaming = commands
     theirs, yours = renaming["python"], renaming["sql"]
-    assert send("bind", learnt="sql", worker=theirs, based_on=AUTOMATIC)["ok"]
+    assert send("bind", learnt="sql", worker=theirs, replaces=AUTOMATIC)["ok"]
     for seen, worker in ((AUTOMATIC, yours), (yours, "")):
-        stale = send("bind", learnt="sql", worker=worker, based_on=seen)
+        stale = send("bind", learnt="sql", worker=worker, replaces=seen)
         assert not stale["ok"] and f"chosen {theirs}" in stale["problems"][0][1]
         assert rows_of(stale)["sql"]["worker"] == theirs, "the page shows it"
-    assert not send("reset_binding", learnt="sql", based_on=yours)["ok"]
-    assert send("bind", learnt="sql", worker=theirs, based_on=AUTOMATIC)["ok"], "both have chosen the same"
-    assert send("reset_binding", learnt="sql", based_on=theirs)["ok"]
-    refused = send("bind", learnt="sql", worker=yours, based_on=theirs)
+    assert not send("reset_binding", learnt="sql", replaces=yours)["ok"]
+    assert send("bind", learnt="sql", worker=theirs, replaces=AUTOMATIC)["ok"], "both have chosen the same"
+    assert send("reset_binding", learnt="sql", replaces=theirs)["ok"]
+    refused = send("bind", learnt="sql", worker=yours, replaces=theirs)
     assert "taken the choice back" in refused["problems"][0][1] and not rows_of(refused)["sql"]["edited"]
 
 
