@@ -100,3 +100,26 @@ def wait_for_edits(ledger: Ledger, count: int) -> None:
     while ledger.acknowledged < count:
         assert time.monotonic() < end, "the savers stand still"
         time.sleep(0.005)
+
+
+def test_a_lost_edit_is_noticed(tmp_path):
+    make_pool(tmp_path)
+    pools = PoolStore(open_engine(find_home(tmp_path)))
+
+    def write(name: str, description: str) -> None:
+        spec = pools.latest(POOL).pool.worker(name).model_copy(update={"description": description})
+        pools.edit(POOL, lambda pool: pool.with_worker(spec, name))
+
+    write("w0", "2")
+    write(COMMON, describe_common("1.1", NOBODY))
+    assert list_lost(tmp_path, Ledger({0: {2}}, {"1.1"})) == []
+    write("w0", "1")
+    write(COMMON, describe_common("2.1", NOBODY))
+    lost = list_lost(tmp_path, Ledger({0: {1, 2, 3}}, {"1.1", "3.1"}, {"Question 1?"}))
+    assert lost == [
+        "saver 0: 1 after 2",
+        "saver 0: 3 is in no version",
+        "2.1 replaced 1.1, having seen 0.0",
+        "3.1 is in no version",
+        "no task Question 1?",
+    ]
