@@ -53,6 +53,8 @@ def summary(changes: Sequence[Change]) -> str:
 
 def diff_workers(before: WorkerSpec, after: WorkerSpec) -> tuple[Change, ...]:
     """List every field in which two states of a worker differ."""
+    if before.model_dump_json() == after.model_dump_json():  # most are: a page lists what each of many versions changed
+        return ()
     return tuple(_field_changes(after.name, "", before.model_dump(mode="json"), after.model_dump(mode="json")))
 
 

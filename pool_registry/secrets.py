@@ -110,10 +110,11 @@ def _last_word(value: str) -> str:
     return value.rpartition(" ")[2]
 
 
-def keep(name: str, value: str) -> str:
-    """Put a secret into the system's keyring under `name` and return its reference. Errors repeat neither.
+def keep(name: str, value: str, *, is_new: bool = False) -> str:
+    """Put a secret into the system's keyring under `name` and return its reference. Errors do not repeat the secret.
 
-    Raises SecretNotFound when this is no name, the value is empty, or no keyring answers.
+    Raises SecretNotFound when this is no name, the value is empty, or no keyring answers, and with `is_new` where
+    another secret has the name: nothing could bring that back.
     """
     import keyring
     from keyring.errors import KeyringError
@@ -125,6 +126,11 @@ def keep(name: str, value: str) -> str:
         raise SecretNotFound("this key is empty or has line breaks in it")
     _remember(value.strip())
     try:
+        if is_new and keyring.get_password(KEYRING_SERVICE, name) not in (None, value.strip()):
+            raise SecretNotFound(
+                f"the keyring holds another key under {name}, which stays: choose another name for the pool or the "
+                f"worker, or remove that key first: python -m keyring del {KEYRING_SERVICE} {name}"
+            )
         keyring.set_password(KEYRING_SERVICE, name, value.strip())
     except (KeyringError, OSError):
         raise SecretNotFound(

@@ -11,7 +11,7 @@ from typing import Any
 
 from orchestrator.approval.records import Verdict
 from orchestrator.engine.edits import AnyEdit
-from orchestrator.engine.episode import Episode, fill_known
+from orchestrator.engine.episode import Episode, fill_known, replay
 from orchestrator.engine.events import PlanDecided, PlanHeld
 from orchestrator.engine.release import Decision
 from orchestrator.errors import OrchestratorError
@@ -30,12 +30,14 @@ class NotWaiting(OrchestratorError):
 
 @dataclass(frozen=True, slots=True)
 class WaitingPlan:
-    """An episode whose last plan waits, and the version of the pool that it runs on."""
+    """An episode whose last plan waits, and the version of the pool that it runs on. `last_event` is the id of the last
+    event until then."""
 
     episode: Episode
     held: PlanHeld
     pool: Pool
     row: EpisodeRow
+    last_event: int
 
 
 def list_waiting(store: Store) -> list[EpisodeRow]:
@@ -43,23 +45,29 @@ def list_waiting(store: Store) -> list[EpisodeRow]:
     return store.traces.search(TraceFilter(state="waiting", limit=MAX_LISTED))
 
 
-def read_waiting(store: Store, episode_id: str) -> WaitingPlan:
-    """The plan of an episode that waits.
+def read_waiting(store: Store, episode_id: str, round_seen: int | None = None) -> WaitingPlan:
+    """The plan of an episode that waits; of the round that a person has seen, where it is named.
 
     Raises EpisodeNotFound, DamagedTrace, NotWaiting with the reason, or PoolNotFound.
     """
     store.traces.flush()
     row = store.traces.row(episode_id)
-    episode = store.traces.episode(episode_id)
+    events = store.traces.events_after(episode_id)
+    episode = replay(episode_id, (event for _, event in events))
     if row.state != "waiting" or episode.held is None:
         raise NotWaiting(_explain_not_waiting(episode, row))
+    if round_seen not in (None, episode.held.round):
+        raise NotWaiting(
+            f"somebody else has decided about the plan of round {round_seen}; that of round {episode.held.round} waits "
+            "now: look at it first"
+        )
     stored = store.pools.by_hash(row.pool, row.pool_hash)
     if stored is None:
         raise PoolNotFound(
             f"the version of pool {row.pool!r} that this plan was made for is not kept in this data folder; "
             "run the query again"
         )
-    return WaitingPlan(episode, episode.held, stored.pool, row)
+    return WaitingPlan(episode, episode.held, stored.pool, row, events[-1][0])
 
 
 def make_decision(
@@ -76,7 +84,7 @@ def make_decision(
 
 def claim_plan(store: Store, plan: WaitingPlan) -> None:
     """Take over an episode, so that nobody else decides about it too. Raises NotWaiting when somebody was faster."""
-    if not store.traces.claim(plan.row.id):
+    if not store.traces.claim(plan.row.id, plan.last_event):
         raise NotWaiting("somebody else has just decided about this plan; reload to see how")
     store.traces.follow_resumed(plan.row.id)
 

@@ -110,13 +110,20 @@ class Runtime:
         plan = read_waiting(self.store, episode_id)
         return vary(plan.episode, plan.held.round, edits, self.open_pool(plan.pool))
 
-    def decide(self, episode_id: str, verdict: Verdict, note: str = "", edits: Sequence[AnyEdit] = ()) -> str:
-        """Decide about the plan of an episode that waits, in the name of the current request's user; the episode goes
-        on at once. Returns its id.
+    def decide(
+        self,
+        episode_id: str,
+        verdict: Verdict,
+        note: str = "",
+        edits: Sequence[AnyEdit] = (),
+        round_seen: int | None = None,
+    ) -> str:
+        """Decide about the plan of an episode that waits, of the round that was seen where it is named, in the name of
+        the current request's user; the episode goes on at once. Returns its id.
 
         Raises what `read_waiting` raises, InvalidEdits, UnknownOrchestrator, and NotWaiting when somebody was faster.
         """
-        plan = read_waiting(self.store, episode_id)
+        plan = read_waiting(self.store, episode_id, round_seen)
         pool = self.open_pool(plan.pool)
         decision = make_decision(plan, pool, verdict, current_user.get() or UNNAMED, note, edits)
 

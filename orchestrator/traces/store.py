@@ -244,11 +244,13 @@ class TraceStore:
                     averages[worker] = _average_calls([load_event(body) for body in bodies])
         return averages
 
-    def claim(self, episode_id: str) -> bool:
-        """Take over an episode that waits for a person; False when it does not wait, or another process was faster."""
+    def claim(self, episode_id: str, last_event: int) -> bool:
+        """Take over an episode that has waited for a person since `last_event`; False when it does not wait, or waits
+        with a later plan because another process was faster."""
         waits = (EPISODES.c.id == episode_id) & (EPISODES.c.state == "waiting")
+        later = select(EventRow.id).where(col(EventRow.episode) == episode_id, col(EventRow.id) > last_event)
         with writing(self._engine) as session:
-            change = update(EPISODES).where(waits).values(state="running", owner=this_process())
+            change = update(EPISODES).where(waits, ~later.exists()).values(state="running", owner=this_process())
             return session.connection().execute(change).rowcount == 1
 
     def follow_resumed(self, episode_id: str) -> None:

@@ -6,10 +6,12 @@ Its workers stand in assets/pools/starter.yaml. The language model in it is the 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
 from assets import asset
+from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ EARLIER = {"216586125135b5e423d13a2c95b996bf128aec61cf02a8ea82e845a4b57338a3"}
 def seed_starter(pools: PoolStore) -> None:
     """Save the starter pool when there is none, or when that of an earlier version is unchanged."""
     if "starter" not in pools.names():
-        pools.save(starter_pool())
+        with suppress(InvalidPool):  # another process that starts was faster, and somebody may have edited it since
+            pools.create(starter_pool())
     elif pools.latest("starter").pool.hash in EARLIER:
         pools.edit("starter", lambda pool: starter_pool() if pool.hash in EARLIER else pool)
 

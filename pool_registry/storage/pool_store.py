@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -151,6 +151,15 @@ class PoolStore:
             base = _find_base(session, based_on, head.pool)
             stored = _set_head(session, merge_edits(base, change(base), head.pool), head.pool)
         return SavedEdit(stored, base, head.pool)
+
+    @contextmanager
+    def hold(self, name: str) -> Iterator[None]:
+        """Keep a pool where it is while the body changes what lies beside it: nobody else edits, renames or deletes it.
+        Holds up every writer. Raises PoolNotFound."""
+        with self._changing() as session:
+            if session.get(PoolHeadRow, name) is None:
+                raise _explain_missing(session, name)
+            yield
 
     def _changing(self) -> AbstractContextManager[Session]:
         return writing(self._engine, PoolVersionRow.__tablename__, PoolHeadRow.__tablename__)

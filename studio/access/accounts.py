@@ -113,8 +113,9 @@ class Accounts:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def add(self, name: str, password: str, role: UserRole | None = None) -> None:
-        """Add a person, or change the password of an existing one, which ends their sessions. Raises AccountError.
+    def add(self, name: str, password: str, role: UserRole | None = None, *, is_new: bool = False) -> None:
+        """Add a person, or change the password of an existing one, which ends their sessions. Raises AccountError,
+        with `is_new` also for an existing one.
 
         Without a role the first person is an owner, further ones are editors, and an existing one keeps theirs.
         """
@@ -123,8 +124,10 @@ class Accounts:
             raise AccountError(f"a password needs {MIN_PASSWORD_CHARS} to {MAX_PASSWORD_CHARS:,} characters")
         password_hash = _password_hasher().hash(password)
         with writing(self._engine, "account") as session:
-            session.exec(delete(SessionRow).where(col(SessionRow.user_name) == name))
             before = session.get(AccountRow, name)
+            if is_new and before is not None:
+                raise AccountError(f"there is a user {name!r} already; `podium users add {name}` sets a new password")
+            session.exec(delete(SessionRow).where(col(SessionRow.user_name) == name))
             first = session.exec(select(AccountRow.name)).first() is None
             kept = UserRole(before.role) if before else UserRole.OWNER if first else UserRole.EDITOR
             session.merge(
@@ -133,10 +136,15 @@ class Accounts:
             session.flush()
             _check_owner_left(session)
 
-    def set_role(self, name: str, role: UserRole) -> None:
-        """Change what a person may do, from their next request on. Raises AccountError."""
+    def set_role(self, name: str, role: UserRole, based_on: UserRole | None = None) -> None:
+        """Change what a person may do, from their next request on. Raises AccountError, also when they are not in the
+        role `based_on` any more that the page showed."""
         with writing(self._engine, "account") as session:
             row = _find_account(session, name)
+            if based_on is not None and row.role not in (based_on, role):
+                raise AccountError(
+                    f"not changed to {role}, because somebody else has made {name} {row.role} meanwhile; choose again"
+                )
             row.role = role.value
             session.add(row)
             session.flush()

@@ -192,17 +192,12 @@ def account_routes(accounts: Accounts) -> APIRouter:
     @router.post("")
     @needs("owner")
     def add(name: str = Body(), password: str = Body(), role: UserRole = Body()) -> JSONResponse:  # noqa: B008  FastAPI's way
-        def add_person() -> None:
-            if any(person.name == name for person in accounts.list()):
-                raise AccountError(f"there is a user {name!r} already; `podium users add {name}` sets a new password")
-            accounts.add(name, password, role)
-
-        return _do(add_person)
+        return _do(lambda: accounts.add(name, password, role, is_new=True))
 
     @router.post("/{name}/role")
     @needs("owner")
-    def set_role(name: str, role: UserRole = Body(embed=True)) -> JSONResponse:  # noqa: B008  FastAPI's way
-        return _do(lambda: accounts.set_role(name, role))
+    def set_role(name: str, role: UserRole = Body(), based_on: UserRole | None = Body(None)) -> JSONResponse:  # noqa: B008  FastAPI's way
+        return _do(lambda: accounts.set_role(name, role, based_on))
 
     @router.post("/{name}/remove")
     @needs("owner")

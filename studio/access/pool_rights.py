@@ -10,11 +10,13 @@ from typing import Any
 from sqlalchemy import Engine
 from sqlmodel import Field, Session, SQLModel
 
+from pool_registry.errors import PoolNotFound
 from pool_registry.network.address_policy import is_own_host
 from pool_registry.pool import Pool
 from pool_registry.secrets import list_references
 from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.database import writing
+from pool_registry.storage.pool_store import PoolHeadRow
 from pool_registry.wants import find_origin, list_wants
 from pool_registry.worker import WorkerSpec
 from studio.access.roles import UserRole, current_rights
@@ -41,7 +43,10 @@ class ReadOnlyPools:
             return session.get(ReadOnlyPoolRow, name) is not None
 
     def set(self, name: str, read_only: bool) -> None:
-        with writing(self._engine, "read_only_pool") as session:
+        """Say whether only owners change a pool. Raises PoolNotFound, also where it has just been renamed."""
+        with writing(self._engine, "read_only_pool", "pool_head") as session:
+            if session.get(PoolHeadRow, name) is None:
+                raise PoolNotFound(f"there is no pool {name!r} any more")
             row = session.get(ReadOnlyPoolRow, name)
             if read_only and row is None:
                 session.add(ReadOnlyPoolRow(name=name))

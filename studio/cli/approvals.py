@@ -47,12 +47,15 @@ def approvals(
             print_outcome(store, document, as_json)
 
 
-def decide(store: Store, episode: str, verdict: str, edits: Sequence[str], note: str) -> dict[str, Any]:
-    """Decide about a plan and run what follows, until the run has ended or waits again; returns its trace document."""
+def decide(
+    store: Store, episode: str, verdict: str, edits: Sequence[str], note: str, round_seen: int | None = None
+) -> dict[str, Any]:
+    """Decide about a plan, of the round that was seen where it is named, and run what follows, until the run has ended
+    or waits again; returns its trace document."""
     from studio.approvals import read_waiting
     from studio.headless import decide_once
 
-    plan = read_waiting(store, episode)
+    plan = read_waiting(store, episode, round_seen)
     parsed = read_edits(edits, plan.episode) if edits else []
     return asyncio.run(decide_once(store, plan, verdict == "approve", getpass.getuser(), note, parsed))
 
@@ -61,12 +64,12 @@ def ask_until_over(store: Store, document: dict[str, Any]) -> dict[str, Any]:
     """Show each plan of a run that waits and ask the person at the terminal; returns the trace document in the end.
     Where nobody is at a terminal, the run is left waiting."""
     while document["outcome"] == "waiting" and sys.stdin.isatty():
-        _print_plan(store, document["id"], as_json=False)
+        seen = _print_plan(store, document["id"], as_json=False)
         answer = typer.prompt("Run this plan? [y]es, [e]dit, [n]o, [l]ater", default="l", err=True).strip().lower()[:1]
         if answer not in ("y", "e", "n"):
             break
         edits = _read_typed_edits() if answer == "e" else []
-        document = decide(store, document["id"], "reject" if answer == "n" else "approve", edits, "")
+        document = decide(store, document["id"], "reject" if answer == "n" else "approve", edits, "", seen)
     return document
 
 
@@ -108,11 +111,13 @@ def _print_list(store: Store, as_json: bool) -> None:
         typer.echo("No plan waits for approval.")
 
 
-def _print_plan(store: Store, episode: str, as_json: bool) -> None:
+def _print_plan(store: Store, episode: str, as_json: bool) -> int:
+    """Print the plan that waits; returns its round."""
     from studio.approvals import describe_plan, read_waiting
 
     document = describe_plan(read_waiting(store, episode))
     typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else "\n".join(_describe_plan(document)))
+    return int(document["round"])
 
 
 def _describe_plan(document: Mapping[str, Any]) -> list[str]:

@@ -135,10 +135,11 @@ def _move_keys(content: str, pool: str, to_keyring: bool) -> str:
     return json.dumps(document)
 
 
-def _refer_to_keys(pool: str, worker: Mapping[str, Any], to_keyring: bool) -> Any:
-    """The configuration of a worker with references in place of its keys, which go into the keyring.
+def _refer_to_keys(pool: str, worker: Mapping[str, Any], to_keyring: bool, is_new: bool = True) -> Any:
+    """The configuration of a worker with references in place of its keys, which go into the keyring; those of a new
+    worker replace none there.
 
-    Raises InvalidPool, which says how each key is stored, unless they may go there.
+    Raises InvalidPool, which says how each key is stored, unless they may go there, and SecretNotFound.
     """
     from pool_registry import secrets
     from pool_registry.literal_keys import move_literal_keys
@@ -147,7 +148,7 @@ def _refer_to_keys(pool: str, worker: Mapping[str, Any], to_keyring: bool) -> An
 
     def keep(name: str, key: str) -> str:
         if to_keyring:
-            reference = secrets.keep(name, key)
+            reference = secrets.keep(name, key, is_new=is_new)
             typer.echo(f"moved a key to {reference}", err=True)
             return reference
         store = f"{secrets.write_store_command(name)}, and write keyring:{name} in its place"
@@ -239,7 +240,7 @@ def set_fields(
             return
         before = stored.worker(worker)
         document = apply_settings(before.model_dump(mode="json"), settings)
-        document["config"] = _refer_to_keys(pool, document, keys_to_keyring)
+        document["config"] = _refer_to_keys(pool, document, keys_to_keyring, is_new=False)
         wants = list_new_wants(parse_worker(document), before)
         _confirm(worker, wants, "Change it?", yes)
         edit = {"worker": document, "replacing": worker, "based_on": stored.hash, "confirmed": wants}

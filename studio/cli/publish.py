@@ -51,7 +51,7 @@ def publish(
     """Publish an orchestrator and its pool to the Hugging Face Hub: a model repository and a Space."""
     from pool_registry.portable_pool import travellers
     from studio.publish.plan import make_plan
-    from studio.publish.publication_record import open_record
+    from studio.publish.publication_record import claim_record
     from studio.publish.publish import publish_now, resume_publication
     from studio.publish.sent_texts import list_sent_texts
     from studio.publish.traces import record_examples
@@ -75,7 +75,7 @@ def publish(
         if texts and not (yes or dry_run) and sys.stdin.isatty():
             typer.confirm("They will stand in the repository. Publish?", abort=True, err=True)
         if not dry_run:
-            publish_now(store, open_record(store.home, publication), lambda line: typer.echo(line, err=True))
+            publish_now(store, claim_record(store.home, publication), lambda line: typer.echo(line, err=True))
             return
         with tempfile.TemporaryDirectory(prefix="podium-publish-") as folder:
             _print_plan(make_plan(store, publication, Path(folder)), out)

@@ -209,7 +209,8 @@ class Things:
         return Dependents(tuple(blocking), tuple(affected))
 
     def _delete_job(self, name: str) -> TrashEntry:
-        return self.trash.put("job", name, [("job", col(JobRow.id) == name)], [self._jobs.folder(name).path])
+        rows = [("job", col(JobRow.id) == name)]
+        return self.trash.put("job", name, rows, [self._jobs.folder(name).path], _refuse_in_use(name))
 
     def _rename_job(self, name: str, new: str) -> str:
         if not new.strip() or len(new) > 80:
@@ -230,7 +231,7 @@ class Things:
         """Delete what a job measured; a job that does nothing else goes whole."""
         if self._jobs.get(name).kind == MEASURES:
             return self.delete("job", name)
-        return self.trash.put("evaluation", name, [], self._list_results(name))
+        return self.trash.put("evaluation", name, [], self._list_results(name), _refuse_in_use(name))
 
     def _list_results(self, job: str) -> list[Path]:
         folder = self._jobs.folder(job)
@@ -244,7 +245,8 @@ class Things:
         return Dependents((*blocking, *self._list_uses(name)))
 
     def _delete_checkpoint(self, name: str) -> TrashEntry:
-        return self.trash.put("checkpoint", name, [], [self._find_checkpoint(name)])
+        job = name.partition("@")[0]
+        return self.trash.put("checkpoint", name, [], [self._find_checkpoint(name)], _refuse_in_use(job))
 
     def _publication_dependents(self, name: str) -> Dependents:
         state = find_record(self._store.home, name).state()
@@ -293,6 +295,18 @@ class Things:
                 new = set(inner) - every
                 every |= new
         return sorted(every)
+
+
+def _refuse_in_use(job: str) -> Callable[[Session], None]:
+    """What begins a deletion: it raises StorageError where somebody has resumed the job since its dependents were
+    listed."""
+
+    def check(session: Session) -> None:
+        row = session.get(JobRow, job, with_for_update=True)
+        if row is not None and row.state in IN_USE:
+            raise StorageError(f"nothing was deleted: job {job} is {row.state}; stop it first")
+
+    return check
 
 
 def _names(word: str, name: str) -> bool:

@@ -110,20 +110,27 @@ class Trash:
         entry = _read_entry(folder) if key and "/" not in key and not key.startswith(".") else None
         if entry is None:
             raise StorageError(f"there is nothing {key[:80]!r} in the trash; `podium trash list` shows what there is")
-        moves = [(folder / "files" / str(n), self._home.root / place) for n, place in enumerate(entry.places)]
+        rows = self.read_rows(key)
+        try:
+            with writing(self._engine, *rows) as session:
+                insert_rows(session, rows)
+                session.flush()
+                self._move_back(entry)  # in one transaction: nobody finds the thing without its files
+        except IntegrityError as error:
+            raise StorageError(f"there is a {entry.kind} {entry.name!r} again; rename or delete that first") from error
+        shutil.rmtree(folder)
+        return entry
+
+    def _move_back(self, entry: TrashEntry) -> None:
+        folder = self._folder / entry.key / "files"
+        moves = [(folder / str(number), self._home.root / place) for number, place in enumerate(entry.places)]
         moves = [(kept, place) for kept, place in moves if kept.exists()]
         taken = next((place for _, place in moves if place.exists()), None)
         if taken is not None:
             raise StorageError(f"{taken} is there again; move or delete it, then put {entry.name} back")
-        try:
-            insert_rows(self._engine, self.read_rows(key))
-        except IntegrityError as error:
-            raise StorageError(f"there is a {entry.kind} {entry.name!r} again; rename or delete that first") from error
         for kept, place in moves:
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(kept, place)
-        shutil.rmtree(folder)
-        return entry
 
     def read_rows(self, key: str) -> Rows:
         """The rows of a thing, by table."""
@@ -162,15 +169,14 @@ def delete_rows(session: Session, rows: Sequence[tuple[str, ColumnElement[bool]]
         session.connection().execute(delete(_table(name)).where(which))
 
 
-def insert_rows(engine: Engine, rows: Rows) -> None:
+def insert_rows(session: Session, rows: Rows) -> None:
     """Insert rows that `read_rows` gave, but for those that are there as they were. Raises IntegrityError where another
     one has a row's place."""
-    with writing(engine) as session:
-        for name, packed in rows.items():
-            for batch in _batches([_unpack(row) for row in packed]):
-                missing = _list_missing(session, _table(name), batch)
-                if missing:
-                    session.connection().execute(insert(_table(name)), missing)
+    for name, packed in rows.items():
+        for batch in _batches([_unpack(row) for row in packed]):
+            missing = _list_missing(session, _table(name), batch)
+            if missing:
+                session.connection().execute(insert(_table(name)), missing)
 
 
 def measure(place: Path) -> int:

@@ -47,10 +47,11 @@ MAX_EDITS = 1000
 
 
 class ServedDecision(BaseModel):
-    """The decision about a plan that waits."""
+    """The decision about a plan that waits, of `round` where the client names the one that it has seen."""
 
     model_config = ConfigDict(extra="forbid")
 
+    round: int | None = None
     decision: Literal["approve", "edit", "reject"]
     note: str = Field(default="", max_length=2000)
     edits: list[Edit] = Field(default_factory=list, max_length=MAX_EDITS)
@@ -98,7 +99,7 @@ class Approvals:
         if (decision.decision == "edit") != bool(decision.edits):
             raise ApiError(400, "`edit` comes with `edits`, and `edits` with `edit`", "invalid_value", "edits")
         try:
-            plan = await asyncio.to_thread(read_waiting, self._store, episode_id)
+            plan = await asyncio.to_thread(read_waiting, self._store, episode_id, decision.round)
             setup = self._held.find_held(episode_id)
             if setup is not None:
                 made = _make_decision(plan, setup.pool, user, decision)

@@ -2,6 +2,7 @@
 
 publications/KEY/request.json   the request
 publications/KEY/state.json     the finished stages; written atomically
+publications/KEY/state.lock     locked by whoever changes the state
 publications/KEY/lock           locked by the process that publishes
 publications/KEY/log.txt        the output of that process
 """
@@ -23,9 +24,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator.engine.process_identity import is_alive, this_process
-from pool_registry.atomic_write import draft_folder, write_atomically
+from pool_registry.atomic_write import draft_folder, lock_file, write_atomically
 from pool_registry.storage.data_folder import Home
-from studio.publish.request import Publication, PublishError, parse_publication
+from studio.publish.request import InvalidPublication, Publication, PublishError, parse_publication
 
 KEPT = 50  # publications whose records are kept
 Stage = Literal["prepare", "model", "create", "secrets", "files", "hardware", "visibility"]
@@ -92,10 +93,15 @@ class PublicationRecord:
         return state
 
     def update(self, **changes: object) -> PublicationState:
-        """Change fields of the state and write it atomically."""
-        state = self.state().model_copy(update={**changes, "at": datetime.now(UTC).isoformat(timespec="seconds")})
-        write_atomically(self.folder / "state.json", state.model_dump_json().encode())
+        """Change fields of the state, whatever another process changes of the others, and write it atomically."""
+        with lock_file(self.folder / "state.lock"):
+            state = self.state().model_copy(update={**changes, "at": datetime.now(UTC).isoformat(timespec="seconds")})
+            write_atomically(self.folder / "state.json", state.model_dump_json().encode())
         return state
+
+    def begin(self) -> None:
+        """Say that this process publishes it, from the first stage on."""
+        self.update(state="running", owner=this_process(), done=(), stage="", message="")
 
     def start_stage(self, stage: str) -> None:
         self.update(stage=stage)
@@ -114,24 +120,34 @@ class PublicationRecord:
                 raise PublishError(
                     f"{self.request.repo} is being published already; wait until that has ended"
                 ) from error
-            self.update(state="running", owner=this_process(), done=(), stage="", message="")
+            self.begin()
             yield
 
 
-def open_record(home: Home, publication: Publication) -> PublicationRecord:
-    """Open the record for a publication. A repeated publish to the same repository continues its record."""
+def claim_record(home: Home, publication: Publication) -> PublicationRecord:
+    """Open the record for a publication that this process begins. A repeated publish to the same repository continues
+    its record. Raises InvalidPublication while somebody publishes to it."""
     place = home.root / "publications"
-    place.mkdir(exist_ok=True)
-    for record in list_records(home):
-        if record.request.repo == publication.repo:
+    with lock_file(place / ".lock"):
+        record = next((row for row in list_records(home) if row.request.repo == publication.repo), None)
+        if record is None:
+            record = _create_record(place, publication)
+        elif record.state().state == "running":
+            reason = f"{publication.repo} is being published already; wait until that has ended"
+            raise InvalidPublication([("repo", reason)])
+        else:
             write_atomically(record.folder / "request.json", publication.model_dump_json().encode())
-            return record
+        record.begin()
+        for old in list_records(home)[KEPT:]:
+            shutil.rmtree(old.folder, ignore_errors=True)
+    return record
+
+
+def _create_record(place: Path, publication: Publication) -> PublicationRecord:
     slug = re.sub(r"[^a-z0-9._-]+", "-", publication.repo.lower()).strip("-.")[:80]
     folder = place / f"{slug}-{secrets.token_hex(3)}"
     with draft_folder(folder) as draft:
         (draft / "request.json").write_text(publication.model_dump_json(), encoding="utf-8")
-    for old in list_records(home)[KEPT:]:
-        shutil.rmtree(old.folder, ignore_errors=True)
     return PublicationRecord(folder)
 
 

@@ -20,6 +20,7 @@ from pool_registry.secrets import redact, resolve
 from studio.publish.hub import Hub, find_token, open_hub
 from studio.publish.plan import PublishPlan, make_plan
 from studio.publish.publication_record import STAGES, PublicationRecord, PublicationState, find_record
+from studio.publish.request import PublishError
 from studio.publish.traces import record_examples
 
 Report = Callable[[str], None]
@@ -55,18 +56,22 @@ def resume_publication(store: Store, key: str) -> None:
 
 
 def start_publisher(home: str, record: PublicationRecord) -> None:
-    """Publish in a process of its own, which goes on when the page and the studio are closed."""
-    record.update(state="running", owner="", done=(), stage="", message="")
+    """Publish what this process has claimed in a process of its own, which goes on when the page and the studio are
+    closed."""
     command = [sys.executable, "-m", "studio", "publish", "--record", record.key, "--home", home]
-    with record.log.open("wb") as log:
-        process = subprocess.Popen(  # noqa: S603  our own interpreter and module, no shell
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            start_new_session=True,
-        )
+    try:
+        with record.log.open("wb") as log:
+            process = subprocess.Popen(  # noqa: S603  our own interpreter and module, no shell
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                start_new_session=True,
+            )
+    except OSError as error:
+        record.update(state="failed", message=f"it could not be started ({error}); publish again")
+        raise PublishError(f"publishing could not be started: {error}") from error
     record.update(owner=process_of(process.pid))
 
 

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from orchestrator.traces.store import Store, open_store
 from pool_registry.storage.data_folder import find_home
-from studio.publish.publication_record import open_record
+from studio.publish.publication_record import claim_record
 from studio.publish.request import parse_publication
 from tests.browser.support.jobs import write_job
 from trainer.jobs.queue import JobStore
@@ -60,7 +60,8 @@ def test_an_evaluation_and_a_publication_are_deleted_in_their_pages(page, studio
     drawer.get_by_role("button", name="Delete").click()
     expect(page.locator(f".compare-job-job[data-job='{job}']")).to_have_count(0)
     request = {"pool": "starter", "orchestrator": "starter-grpo", "repo": "to-forget"}
-    record = open_record(store.home, parse_publication(request))
+    record = claim_record(store.home, parse_publication(request))
+    record.update(state="failed", message="stopped by a test")
     page.goto(f"{studio_url}/publish")
     card = page.locator(f"[data-publication='{record.key}']")
     card.get_by_role("button", name="Delete the record").click()

@@ -50,9 +50,11 @@ PROMISES = (
         (
             "tests/pool_registry/storage/test_edits_at_once.py",
             "tests/studio/pages/test_edits_at_once.py",
+            "tests/studio/pages/test_two_studios.py",
             "tests/studio/housekeeping/test_edits_meanwhile.py",
+            "tests/studio/publish/test_publication_record.py",
         ),
-        "is_lost or all_in_the_pool or edit_during",
+        "is_lost or all_in_the_pool or edit_during or added_during or at_once_one_does",
         2,
         200,
     ),

@@ -394,9 +394,7 @@ def resume_job(
 ) -> None:
     """Continue a stopped or failed job from its last complete checkpoint, detached."""
     with open_jobs(home) as (_, jobs):
-        if max_cost is not None:
-            jobs.raise_cap(job, max_cost)
-        row = jobs.resume(job)
+        row = jobs.resume(job, max_cost)
         jobs.start(job)
         _print_state(row, as_json)
 

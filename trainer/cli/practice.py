@@ -23,6 +23,7 @@ from trainer.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from orchestrator.traces.store import Store
     from trainer.tasks.practice.task_book import TaskBook
     from trainer.tasks.sources.jsonl import TaskLine
 
@@ -104,8 +105,10 @@ Query = Annotated[str, typer.Argument(help="The task's query.")]
 def list_own(pool: str, split: str, as_json: bool, home: str | None) -> None:
     """Print a pool's own tasks, and every line of its file that is no task."""
     from trainer.cli.terminal_tables import own_tasks_text, print_rich
+    from trainer.tasks.practice.stored import open_task_book
 
-    with open_book(pool, home) as book:
+    with open_pool(pool, home):
+        book = open_task_book(pool)
         lines = book.read()
     rows = [row for row in lines if row.task is not None and split in ("", row.task.ref.split)]
     if not as_json:
@@ -152,6 +155,7 @@ def add(
     """Add tasks of your own to a pool's. `tasks make` never overwrites them."""
     from trainer.demonstrations.episode_task import Judgement, keep_run
     from trainer.errors import UnusableTasks
+    from trainer.tasks.practice.stored import change_tasks, find_practice_file
     from trainer.tasks.sources.files.reader import ReadOptions, require_tasks
     from trainer.tasks.sources.places import read_place
 
@@ -159,10 +163,10 @@ def add(
         raise UnusableTasks("say what to add: --query with --answer, --episode, or --file")
     if split and not query:
         raise UnusableTasks("--split goes with --query; the lines of a --file name their own split")
-    with open_book(pool, home) as book, open_data_folder(home) as store:
+    with open_pool(pool, home) as store:
         if episode:
             kept = keep_run(store, episode, pool, Judgement(right, answer))
-            typer.echo(f"1 added to {book.file}{'' if kept.line.plan else ', without a plan'}")
+            typer.echo(f"1 added to {find_practice_file(pool)}{'' if kept.line.plan else ', without a plan'}")
             return
         problems: list[str] = []
         if file:
@@ -174,7 +178,8 @@ def add(
             lines = [write_line(query, answer, plan, split)]
         for problem in problems:
             typer.echo(problem, err=True)
-        book.add(lines)
+        with change_tasks(store.pools, pool) as book:
+            book.add(lines)
     typer.echo(f"{len(lines)} added to {book.file}")
 
 
@@ -215,10 +220,18 @@ def restore(pool: PoolOption, query: Query, home: HomeOption = None) -> None:
 
 @contextmanager
 def open_book(pool: str, home: str | None) -> Iterator[TaskBook]:
-    """The book of a pool's own tasks. Raises PoolNotFound."""
+    """The book of a pool's own tasks, to change. Raises PoolNotFound."""
+    from trainer.tasks.practice.stored import change_tasks
+
+    with open_pool(pool, home) as store, change_tasks(store.pools, pool) as book:
+        yield book
+
+
+@contextmanager
+def open_pool(pool: str, home: str | None) -> Iterator[Store]:
+    """The data folder with this pool. Raises PoolNotFound."""
     from trainer.run_recipe import load_pool
-    from trainer.tasks.practice.stored import open_task_book
 
     with open_data_folder(home) as store:
         load_pool(store, pool)
-    yield open_task_book(pool)
+        yield store

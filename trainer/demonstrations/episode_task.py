@@ -21,7 +21,7 @@ from pool_registry.pool import Pool
 from trainer.demonstrations.transcripts import find_plan
 from trainer.errors import UnusableTasks
 from trainer.evaluation.grading import grade_answer
-from trainer.tasks.practice.stored import open_task_book
+from trainer.tasks.practice.stored import change_tasks
 from trainer.tasks.sources.files.cells import read_answer
 from trainer.tasks.sources.jsonl import TaskLine, TextRule, make_task
 
@@ -59,7 +59,8 @@ def keep_run(store: Store, episode_id: str, pool: str, judgement: Judgement = NO
         _record_verdict(store, episode, kept.is_right, as_text(kept.line.answer))
     elif not kept.is_right:
         store.traces.star(episode_id, False)  # a starred run is imitated
-    open_task_book(pool).add([kept.line])
+    with change_tasks(store.pools, pool) as book:
+        book.add([kept.line])
     return kept
 
 

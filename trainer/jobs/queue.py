@@ -185,21 +185,19 @@ class JobStore:
             session.add(row)
         return row
 
-    def raise_cap(self, job: str, dollars: float) -> None:
-        """Let a job spend so much in all. Raises InvalidRecipe where it has no cap."""
-        recipe = self.recipe(job).with_max_cost(dollars)
-        write_atomically(self.folder(job).recipe, dump_recipe(recipe))
+    def resume(self, job: str, max_cost: float | None = None) -> JobRow:
+        """Put a stopped or failed job into the queue again; it goes on from its last complete checkpoint. `max_cost`
+        lets it spend so many US dollars in all.
 
-    def resume(self, job: str) -> JobRow:
-        """Put a stopped or failed job into the queue again; it goes on from its last complete checkpoint.
-
-        Raises JobRefused.
+        Raises JobRefused, and InvalidRecipe where it has no cap.
         """
         self.mark_lost()
         with self._lock_jobs() as session:
             row = self._row(session, job)
             if row.state not in ("stopped", "failed"):
                 raise JobRefused(f"job {job} is {row.state}: only stopped and failed jobs can be resumed")
+            if max_cost is not None:
+                write_atomically(self.folder(job).recipe, dump_recipe(self.recipe(job).with_max_cost(max_cost)))
             self.folder(job).stop_file.unlink(missing_ok=True)
             if row.place.is_rented:
                 self.folder(job).begin_attempt()

@@ -84,7 +84,7 @@ class ApprovalView {
     const problem = el("p.run-approval-problem", { role: "alert" });
     /** @type {(node: HTMLButtonElement, word: string, verdict: "approve" | "reject") => Promise<void>} */
     const decide = (node, word, verdict) =>
-      busy(node, word, () => this.decide(episode, { verdict, note: note.value.trim() }, problem));
+      busy(node, word, () => this.decide(episode, { round: request.round, verdict, note: note.value.trim() }, problem));
     /** @param {HTMLButtonElement} node */
     const may = (node) => needs(node, "POST /api/episodes/{episode_id}/approval");
     const approve = may(button("Approve and run", () => decide(approve, "Approving …", "approve"), "page-primary"));
@@ -101,7 +101,7 @@ class ApprovalView {
 
   /**
    * @param {string} episode
-   * @param {{ verdict: "approve" | "reject", note: string }} body
+   * @param {{ round: number, verdict: "approve" | "reject", note: string }} body
    * @param {HTMLElement} problem
    */
   async decide(episode, body, problem) {

@@ -59,7 +59,8 @@ export class AccountDrawer {
   /** @param {Account} account */
   personLine(account) {
     const address = `/api/accounts/${encodeURIComponent(account.name)}`;
-    const role = select(ROLES.map(([name]) => [name, name]), account.role, (value) => this.send(`${address}/role`, { role: value }));
+    const change = (/** @type {string} */ value) => this.send(`${address}/role`, { role: value, based_on: account.role });
+    const role = select(ROLES.map(([name]) => [name, name]), account.role, change);
     role.setAttribute("aria-label", `Role of ${account.name}`);
     const remove = button("Remove", () => confirm(`Remove ${account.name}? Their sessions and tokens end at once.`) &&
       this.send(`${address}/remove`, {}), "podium-link");

@@ -78,7 +78,8 @@ class Binding {
     const options = [
       [AUTOMATIC, `Automatic: ${automatic}`], ["", "None"], ...row.choices.map((name) => [name, name]),
     ];
-    const choice = needs(select(options, row.edited ? row.worker : AUTOMATIC, (worker) => this.choose(row.learnt, worker)), "pool/bind");
+    const seen = row.edited ? row.worker : AUTOMATIC;
+    const choice = needs(select(options, seen, (worker) => this.choose(row.learnt, worker, seen)), "pool/bind");
     choice.setAttribute("aria-label", `Worker for ${row.learnt}`);
     choice.dataset.key = `bind-${row.learnt}`;
     const state = row.worker ? (row.edited ? "chosen" : "bound") : "unbound";
@@ -91,10 +92,11 @@ class Binding {
   /**
    * @param {string} learnt
    * @param {string} worker
+   * @param {string} seen
    */
-  choose(learnt, worker) {
-    if (worker === AUTOMATIC) return this.send({ action: "reset_binding", learnt });
-    return this.send({ action: "bind", learnt, worker });
+  choose(learnt, worker, seen) {
+    if (worker === AUTOMATIC) return this.send({ action: "reset_binding", learnt, replaces: seen });
+    return this.send({ action: "bind", learnt, worker, replaces: seen });
   }
 }
 

@@ -104,7 +104,8 @@ class Training {
 
   /** @param {TaskRow} task */
   item(task) {
-    const strike = needs(button("", () => this.send({ action: "strike_practice", query: task.query }), "page-close"), "pool/strike_practice");
+    const drop = () => this.send({ action: "strike_practice", query: task.query, based_on: task.based_on });
+    const strike = needs(button("", drop, "page-close"), "pool/strike_practice");
     strike.append(icon(ACTIONS.cross));
     strike.setAttribute("aria-label", `Strike: ${task.query}`);
     const marks = [task.checked && `checked by ${task.checked}`, task.origin === "own" ? "yours" : ""];

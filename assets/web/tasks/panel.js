@@ -145,7 +145,7 @@ export class TasksPanel {
     const node = el("li", { "data-origin": row.origin }, text);
     if (row.origin) {
       const edit = needs(iconButton(`Edit: ${row.query}`, ACTIONS.pencil, () => this.open("write", row)), "train/save_task");
-      const drop = () => this.change({ action: "strike_task", query: row.query });
+      const drop = () => this.change({ action: "strike_task", query: row.query, based_on: row.based_on });
       const strike = needs(iconButton(`Strike: ${row.query}`, ACTIONS.cross, drop), "train/strike_task");
       node.append(el("span.train-tasks-do", {}, edit, strike));
     }

@@ -39,7 +39,7 @@ export const WAITING_PLAN = {
   about: "Nothing of this plan has run. Edit, add or remove steps, then approve what is left.",
   answerAbout: "Text, in which $3 stands for the output of step 3. Empty: the orchestrator goes on after this round.",
   pending: true,
-  body: (_draft, edits) => ({ verdict: "approve", edits }),
+  body: (draft, edits) => ({ round: draft.round, verdict: "approve", edits }),
 };
 
 /**

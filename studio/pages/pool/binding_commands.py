@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from orchestrator.binding.bind_turn import explain_unbound
 from orchestrator.binding.bind_workers import BY_PERSON, NONE, Binding, bind_workers, list_choices
 from orchestrator.binding.learnt_worker import LearntWorker
+from orchestrator.binding.stored_edits import ChangedChoice
 from orchestrator.checkpoints import checkpoint_names, find_checkpoint, spell_checkpoint
 from orchestrator.policies.labels import label_orchestrator
 from pool_registry.calls.live_pool import LivePool, live_pool
@@ -41,15 +42,24 @@ class BindingCommands(PageCommands):
         choices = self._runtime.run(_list_choices(learnt, stored.pool))
         if worker != NONE and worker not in choices:
             raise InvalidPool([("worker", _explain_refusal(learnt, worker, choices))])
-        self._edits.choose(name, stored.pool.hash, learnt.name, worker)
+        try:
+            self._edits.choose(name, stored.pool.hash, learnt.name, worker, _read_seen(fields))
+        except ChangedChoice as conflict:
+            return self._refuse(stored, name, conflict)
         return self._reply(stored, name, f"{learnt.name} is bound to {worker or 'no worker'}")
 
     @command("editor", "reset_binding", edits_pool=True)
     def _reset(self, fields: Fields) -> PageReply:
         stored, name = self._find_pool(fields), spell_checkpoint(text(fields, "checkpoint"))
-        learnt = words(fields, "learnt")
-        gone = self._edits.forget(name, stored.pool.hash, find_learnt(name, learnt).name if learnt else None)
+        learnt = find_learnt(name, words(fields, "learnt")).name if words(fields, "learnt") else None
+        try:
+            gone = self._edits.forget(name, stored.pool.hash, learnt, _read_seen(fields))
+        except ChangedChoice as conflict:
+            return self._refuse(stored, name, conflict)
         return self._reply(stored, name, f"Reset {gone} {'choice' if gone == 1 else 'choices'}")
+
+    def _refuse(self, stored: StoredPool, checkpoint: str, conflict: ChangedChoice) -> PageReply:
+        return PageReply(problems=tuple(conflict.problems), fields=self._reply(stored, checkpoint).fields)
 
     def _reply(self, stored: StoredPool, checkpoint: str, message: str = "") -> PageReply:
         names = list_bindable()
@@ -67,6 +77,11 @@ class BindingCommands(PageCommands):
             version=stored.version,
         )
         return PageReply(message, {"binding": document.to_json()})
+
+
+def _read_seen(fields: Fields) -> str | None:
+    """The choice that the page showed, where it says so."""
+    return str(fields["replaces"]) if "replaces" in fields else None
 
 
 def list_bindable() -> list[str]:

@@ -15,7 +15,7 @@ from studio.runtime import Runtime
 from trainer.memory_fit.job_estimate import estimate_job
 from trainer.pool_recipe import AGENTS, PLANS, build_pool_recipe, choose_preset, list_teachers
 from trainer.recipe import Recipe
-from trainer.tasks.practice.stored import count_learnt, count_planned, open_task_book
+from trainer.tasks.practice.stored import change_tasks, count_learnt, count_planned
 from trainer.tasks.teachers import EXPLAIN_NO_PLANS
 
 
@@ -43,7 +43,8 @@ class TrainingCommands(PageCommands):
     def _strike(self, fields: Fields) -> PageReply:
         """Take one task out; it is not made again."""
         name = text(fields, "pool")
-        open_task_book(name).strike(text(fields, "query"))
+        with change_tasks(self._runtime.store.pools, name) as book:
+            book.strike(text(fields, "query"), words(fields, "based_on"))
         return self._reply(name)
 
     @command("editor", "train_on_pool")

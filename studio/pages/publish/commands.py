@@ -38,7 +38,7 @@ from studio.pages.publish.schema import (
 )
 from studio.publish.bundle import Bundle, Entry
 from studio.publish.plan import PublishPlan, make_plan
-from studio.publish.publication_record import STAGES, PublicationRecord, find_record, list_records, open_record
+from studio.publish.publication_record import STAGES, PublicationRecord, claim_record, find_record, list_records
 from studio.publish.publish import start_publisher
 from studio.publish.request import HARDWARE, LICENCES, VISITORS, InvalidPublication, Publication, parse_publication
 from studio.publish.sent_texts import list_sent_texts
@@ -155,10 +155,7 @@ class PublishCommands(PageCommands):
     @command("owner")
     def _publish(self, fields: Fields) -> PageReply:
         publication = parse_publication(table(fields, "publication"))
-        record = open_record(self._store.home, publication)
-        if record.state().state == "running":
-            reason = f"{publication.repo} is being published already; wait until that has ended"
-            raise InvalidPublication([("repo", reason)])
+        record = claim_record(self._store.home, publication)
         start_publisher(str(self._store.home.root), record)
         return PageReply(f"Publishing {publication.repo}", fields={"key": record.key})
 

@@ -18,10 +18,11 @@ from studio.runtime import Runtime
 
 
 class PlanDecision(BaseModel):
-    """The decision about a plan that waits."""
+    """The decision about a plan that waits, of `round` where the sender names the one that was seen."""
 
     model_config = ConfigDict(extra="forbid")
 
+    round: int | None = None
     verdict: Literal["approve", "reject"]
     note: str = Field(default="", max_length=2000)
     edits: list[Edit] = Field(default_factory=list, max_length=MAX_EDITS)
@@ -57,9 +58,8 @@ def approval_routes(runtime: Runtime) -> APIRouter:
     @router.post("/{episode_id}/approval")
     @needs("editor")
     def decide(episode_id: str, decision: PlanDecision) -> JSONResponse:
-        return respond_to_edits(
-            lambda: DecidedPlan(episode=runtime.decide(episode_id, decision.verdict, decision.note, decision.edits))
-        )
+        made = (decision.verdict, decision.note, decision.edits, decision.round)
+        return respond_to_edits(lambda: DecidedPlan(episode=runtime.decide(episode_id, *made)))
 
     return router
 

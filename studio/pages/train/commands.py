@@ -178,9 +178,7 @@ class TrainCommands(PageCommands):
         job = str(fields.get("job"))
         if not self.jobs.get(job).place.is_here:
             check_recipe(self.jobs.recipe(job))
-        if (cap := dollars(fields, "max_cost")) is not None:
-            self.jobs.raise_cap(job, cap)
-        row = self.jobs.resume(job)
+        row = self.jobs.resume(job, dollars(fields, "max_cost"))
         now = self.jobs.start(row.id)
         return PageReply(f"{row.id} {'continues' if now else 'waits in the queue'}")
 

@@ -26,7 +26,7 @@ from studio.pages.train.task_documents import (
 )
 from studio.runtime import Runtime
 from trainer.evaluation.grading import grade_answer
-from trainer.tasks.practice.stored import SOURCE, open_task_book
+from trainer.tasks.practice.stored import SOURCE, change_tasks
 from trainer.tasks.practice.task_book import ChangedTask
 from trainer.tasks.sources.files.cells import read_answer
 from trainer.tasks.sources.files.columns import UnclearColumns
@@ -73,7 +73,8 @@ class TaskCommands(PageCommands):
         """Keep all that are tasks of what was pasted or uploaded."""
         pool = self._pool(fields)
         lines = require_tasks(read_posted(fields), name_posted(fields))
-        open_task_book(pool.name).add(lines)
+        with change_tasks(self._runtime.store.pools, pool.name) as book:
+            book.add(lines)
         return self._reply(fields, f"Added {len(lines):,} {'task' if len(lines) == 1 else 'tasks'}")
 
     @command("editor", "save_task")
@@ -83,24 +84,27 @@ class TaskCommands(PageCommands):
         line, task = parse_written(table(fields, "task"))
         if lacking := task.list_missing_workers(pool):
             raise InvalidPool([("plan", f"the pool has no {', '.join(lacking)}")])
-        book, query = open_task_book(pool.name), words(fields, "query")
+        query = words(fields, "query")
         try:
-            if query:
-                book.replace(query, line, words(fields, "based_on"))
-            else:
-                book.add([line])
+            with change_tasks(self._runtime.store.pools, pool.name) as book:
+                if query:
+                    book.replace(query, line, words(fields, "based_on"))
+                else:
+                    book.add([line])
         except ChangedTask as conflict:
             return PageReply(problems=(("", str(conflict)),), fields={"based_on": conflict.based_on})
         return self._reply(fields, "Saved" if query else "Added")
 
     @command("editor", "strike_task")
     def _strike(self, fields: Fields) -> PageReply:
-        open_task_book(self._pool(fields).name).strike(text(fields, "query"))
+        with change_tasks(self._runtime.store.pools, text(fields, "pool")) as book:
+            book.strike(text(fields, "query"), words(fields, "based_on"))
         return self._reply(fields)
 
     @command("editor", "restore_task")
     def _restore(self, fields: Fields) -> PageReply:
-        open_task_book(self._pool(fields).name).restore(text(fields, "query"))
+        with change_tasks(self._runtime.store.pools, text(fields, "pool")) as book:
+            book.restore(text(fields, "query"))
         return self._reply(fields, "Put back")
 
     @command("editor", "try_task")

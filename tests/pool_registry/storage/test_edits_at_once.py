@@ -18,6 +18,7 @@ import pytest
 from pool_registry.errors import DatabaseBusy, InvalidPool, PoolNotFound
 from pool_registry.pool import Limits, Pool
 from pool_registry.pool_merge import EditConflict
+from pool_registry.starter import seed_starter
 from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.pool_store import PoolStore
 from pool_registry.storage.upgrade import open_engine
@@ -184,6 +185,14 @@ def test_of_two_who_make_a_pool_of_one_name_the_second_is_told(pools):
     with pytest.raises(InvalidPool, match="already"):
         pools.create(Pool(name=POOL))
     assert pools.latest(POOL).version == 1
+
+
+def test_a_second_start_that_saw_no_starter_yet_puts_no_edit_of_it_back(pools, monkeypatch):
+    seed_starter(pools)
+    edited = pools.edit("starter", lambda pool: pool.model_copy(update={"description": "mine"})).stored
+    monkeypatch.setattr(pools, "names", list)
+    seed_starter(pools)
+    assert pools.latest("starter").version == edited.version
 
 
 def test_a_database_that_stays_locked_is_one_sentence(tmp_path, monkeypatch):

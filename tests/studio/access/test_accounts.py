@@ -63,6 +63,15 @@ def test_a_session_ends_by_itself_and_by_logging_out(store, monkeypatch):
         assert session.get(SessionRow, accounts_module._hash_secret(old)) is None
 
 
+def test_of_two_owners_who_add_a_person_of_one_name_the_second_is_refused(store):
+    people = Accounts(store.engine)
+    people.add("ada", PASSWORD, is_new=True)
+    opened = people.open_session("ada")
+    with pytest.raises(AccountError, match="already"):
+        people.add("ada", "another long one", is_new=True)
+    assert people.check("ada", PASSWORD) and people.session_user(opened) == "ada"
+
+
 @pytest.mark.parametrize(
     ("name", "password"), [("", PASSWORD), ("a b", PASSWORD), ("x" * 65, PASSWORD), ("ada", "short")]
 )

@@ -364,6 +364,8 @@ def test_only_owners_look_after_accounts_and_a_new_role_counts_at_once(app, clie
     newt = log_in(app, "newt")
     assert send(newt, "pool/create", name="newts").status_code == 403
     assert olga.post("/api/accounts/newt/role", json={"role": "editor"}).status_code == 200
+    stale = olga.post("/api/accounts/newt/role", json={"role": "owner", "based_on": "viewer"})
+    assert stale.status_code == 409 and "made newt editor meanwhile" in stale.text
     assert refusal(send(newt, "pool/create", name="newts")) == ""
     assert olga.post("/api/accounts/olga/role", json={"role": "viewer"}).status_code == 409
     assert {row["name"]: row["role"] for row in olga.get("/api/accounts").json()["accounts"]}["newt"] == "editor"

@@ -8,7 +8,7 @@ import keyring
 import pytest
 from typer.testing import CliRunner
 
-from pool_registry.errors import InvalidPool
+from pool_registry.errors import InvalidPool, SecretNotFound
 from studio.__main__ import app
 from tests.orchestrator.support.endpoint import Endpoint, endpoint
 from tests.trainer.support.shop import build_shop
@@ -155,6 +155,7 @@ def keyring_keys(monkeypatch):
     """What the system's keyring holds, by name."""
     kept: dict[str, str] = {}
     monkeypatch.setattr(keyring, "set_password", lambda _, name, key: kept.update({name: key}))
+    monkeypatch.setattr(keyring, "get_password", lambda _, name: kept.get(name))
     return kept
 
 
@@ -173,6 +174,11 @@ def test_keys_of_a_file_move_to_the_keyring_when_they_may(podium, tmp_path, keyr
     assert keyring_keys == {"THEIRS_FAR_API_KEY": KEY}
     document = podium("show", "theirs", "--json")
     assert "keyring:THEIRS_FAR_API_KEY" in document and KEY not in document
+    config["api_key"] = KEY[::-1]
+    file.write_text(json.dumps({"podium_pool": 1, "name": "theirs", "workers": [worker]}))
+    with pytest.raises(SecretNotFound, match=r"another key under THEIRS_FAR_API_KEY.*keyring del"):
+        podium("import", str(file), "--keys-to-keyring")
+    assert keyring_keys == {"THEIRS_FAR_API_KEY": KEY}, "the pool that is there still has its key"
 
 
 @pytest.mark.medium
@@ -191,6 +197,8 @@ def test_a_key_of_a_new_worker_is_refused_with_the_command_that_stores_it_or_mov
     podium(*worker, "--keys-to-keyring")
     assert keyring_keys == {"MINE_FAR_API_KEY": KEY}
     assert '"api_key": "keyring:MINE_FAR_API_KEY"' in podium("show", "mine", "--json")
+    podium("set", "mine", "far", "--set", f"api_key={KEY}2", "--keys-to-keyring")
+    assert keyring_keys == {"MINE_FAR_API_KEY": f"{KEY}2"}, "a worker's own key may be renewed"
 
 
 @pytest.mark.medium

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from studio.publish.publication_record import find_record, open_record
+from studio.publish.publication_record import claim_record, find_record
 from studio.publish.request import parse_publication
 from tests.browser.support.jobs import write_job
 
@@ -57,7 +57,10 @@ def test_what_a_training_measured_is_deleted_without_the_training(client, runtim
 
 def test_the_record_of_a_publication_is_deleted_and_put_back(client, runtime, send):
     request = parse_publication({"pool": "starter", "orchestrator": "starter-grpo", "repo": "tiny"})
-    key = open_record(runtime.store.home, request).key
+    record = claim_record(runtime.store.home, request)
+    key = record.key
+    assert not send("delete", kind="publication", name=key)["ok"], "it is being published"
+    record.update(state="failed", message="stopped by a test")
     deleted = send("delete", kind="publication", name=key)
     assert client.get("/api/publications").json()["publications"] == []
     send("put_back", trash=deleted["trash"])

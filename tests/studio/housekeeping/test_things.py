@@ -162,6 +162,30 @@ def test_a_job_goes_with_its_folder_and_comes_back(store):
     assert jobs.get(job).name == "my first try" and jobs.folder(job).recipe.is_file()
 
 
+@pytest.mark.parametrize("kind", ["job", "evaluation", "checkpoint"])
+def test_a_job_that_is_resumed_while_it_is_deleted_stays_whole(store, monkeypatch, kind):
+    jobs, things = JobStore(store.engine, store.home), Things(store)
+    job = jobs.submit(load_recipe(PRESET)).id
+    jobs.stop(job)
+    folder = jobs.folder(job)
+    folder.results.write_text("{}\n")
+    checkpoint = folder.checkpoints / "4"
+    checkpoint.mkdir(parents=True)
+    monkeypatch.setattr("studio.housekeeping.things.complete_steps", lambda _folder: [(4, checkpoint)])
+    name = f"{job}@4" if kind == "checkpoint" else job
+    put = things.trash.put
+
+    def resume_first(*arguments, **more):  # between the look at what uses it and the deletion
+        jobs.resume(job)
+        return put(*arguments, **more)
+
+    monkeypatch.setattr(things.trash, "put", resume_first)
+    with pytest.raises(StorageError, match="queued"):
+        things.delete(kind, name)
+    assert jobs.get(job).state == "queued" and folder.results.is_file() and checkpoint.is_dir()
+    assert things.trash.list() == []
+
+
 @pytest.mark.parametrize(("ends_in", "at"), [("delete", "delete_rows"), ("restore", "shutil.move")])
 def test_a_job_whose_deletion_or_return_was_killed_comes_back_whole(store, monkeypatch, ends_in, at):
     def kill(*_: object) -> None:
@@ -177,7 +201,12 @@ def test_a_job_whose_deletion_or_return_was_killed_comes_back_whole(store, monke
         patch.setattr(f"studio.housekeeping.trash.{at}", kill)
         with pytest.raises(KeyboardInterrupt):
             things.delete("job", job) if ends_in == "delete" else restore()
-    assert not jobs.folder(job).recipe.is_file() and jobs.get(job).id == job
+    assert not jobs.folder(job).recipe.is_file()
+    if ends_in == "delete":
+        assert jobs.get(job).id == job
+    else:
+        with pytest.raises(JobNotFound):
+            jobs.get(job)
     restore()
     assert jobs.folder(job).recipe.is_file() and jobs.get(job).state == "stopped"
     assert things.trash.list() == []

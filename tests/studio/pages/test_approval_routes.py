@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -104,6 +105,19 @@ def test_only_one_of_two_decisions_counts(runtime, held):
     claim_plan(runtime.store, plan)
     with pytest.raises(NotWaiting, match="somebody else"):
         claim_plan(runtime.store, same)
+
+
+def test_a_stale_tab_decides_nothing_about_a_plan_that_it_does_not_show(client, runtime, held):
+    from studio.approvals import NotWaiting, claim_plan, read_waiting
+
+    plan = read_waiting(runtime.store, held)
+    with pytest.raises(NotWaiting, match="somebody else"):
+        claim_plan(runtime.store, replace(plan, last_event=plan.last_event - 1))
+    address = f"/api/episodes/{held}/approval"
+    stale = client.post(address, json={"verdict": "approve", "round": plan.held.round + 1})
+    assert stale.status_code == 409 and f"round {plan.held.round} waits now" in stale.text
+    assert runtime.store.traces.row(held).state == "waiting"
+    assert client.post(address, json={"verdict": "reject", "round": plan.held.round}).status_code == 200
 
 
 def test_a_what_if_of_a_plan_that_waits_says_what_to_do(client, held):

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from orchestrator.binding.bind_workers import BindingSettings
+from orchestrator.binding.stored_edits import AUTOMATIC
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EpisodeStarted, TurnStarted, TurnTaken
 from orchestrator.plan import BoundStep, Step, Turn
@@ -72,6 +73,21 @@ def test_a_choice_is_kept_with_the_version_is_used_and_can_be_taken_back(runtime
     assert rows_of(send("binding", version=version))["sql"]["edited"]
     assert send("reset_binding", version=version)["message"] == "Reset 1 choice"
     assert not rows_of(send("binding", version=version))["sql"]["edited"]
+
+
+def test_a_choice_that_somebody_else_has_made_meanwhile_is_not_replaced_unseen(commands):
+    send, _, renaming = commands
+    theirs, yours = renaming["python"], renaming["sql"]
+    assert send("bind", learnt="sql", worker=theirs, replaces=AUTOMATIC)["ok"]
+    for seen, worker in ((AUTOMATIC, yours), (yours, "")):
+        stale = send("bind", learnt="sql", worker=worker, replaces=seen)
+        assert not stale["ok"] and f"chosen {theirs}" in stale["problems"][0][1]
+        assert rows_of(stale)["sql"]["worker"] == theirs, "the page shows it"
+    assert not send("reset_binding", learnt="sql", replaces=yours)["ok"]
+    assert send("bind", learnt="sql", worker=theirs, replaces=AUTOMATIC)["ok"], "both have chosen the same"
+    assert send("reset_binding", learnt="sql", replaces=theirs)["ok"]
+    refused = send("bind", learnt="sql", worker=yours, replaces=theirs)
+    assert "taken the choice back" in refused["problems"][0][1] and not rows_of(refused)["sql"]["edited"]
 
 
 def test_a_learnt_worker_can_be_bound_to_none(commands):

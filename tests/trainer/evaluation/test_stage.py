@@ -26,7 +26,7 @@ from pool_registry.worker import WorkerSpec
 from tests.trainer.jobs.test_durability import forked, until
 from tests.trainer.support.results import row
 from trainer.__main__ import app
-from trainer.errors import InvalidRecipe, UnknownReference, UnknownTask
+from trainer.errors import InvalidRecipe, JobRefused, UnknownReference, UnknownTask
 from trainer.evaluation import stage
 from trainer.evaluation.side_by_side import compare_jobs
 from trainer.evaluation.stage import EvaluationCell, expand_agents
@@ -161,8 +161,10 @@ def test_the_spend_cap_stops_the_job_and_a_higher_one_lets_it_go_on(store, jobs,
     jobs.resume(key)
     run_job(key, store, jobs)
     assert jobs.get(key).code == "max_cost" and len(read_results(job_folder.results)) == 10
-    jobs.raise_cap(key, 1.0)
-    jobs.resume(key)
+    jobs.resume(key, 1.0)
+    with pytest.raises(JobRefused, match="queued"):
+        jobs.resume(key, 0.2)
+    assert jobs.recipe(key).evaluate.max_cost == 1.0, "a resumption that was refused changes nothing"
     run_job(key, store, jobs)
     assert jobs.get(key).state == "done" and len(raw_lines(job_folder.results)) == 20
     assert read_lines(job_folder.evaluations)[0]["cost"] == pytest.approx(0.20)

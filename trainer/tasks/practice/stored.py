@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from pool_registry.atomic_write import lock_file
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import writing_to
 from pool_registry.storage.data_folder import find_home
+from pool_registry.storage.pool_store import PoolStore
 from pool_registry.text import count_of
 from trainer.errors import UnusableTasks
 from trainer.tasks.practice.agents.estimate import Estimate
@@ -136,8 +138,16 @@ def measure_latencies(traces: TraceStore, pool: str, workers: Iterable[str]) -> 
 
 
 def open_task_book(pool: str) -> TaskBook:
-    """The book of a pool's own tasks, to read and to change."""
+    """The book of a pool's own tasks, to read."""
     return TaskBook(find_practice_file(pool))
+
+
+@contextmanager
+def change_tasks(pools: PoolStore, pool: str) -> Iterator[TaskBook]:
+    """The book of a pool's own tasks, to change: they would be lost beside a pool that is renamed or deleted meanwhile.
+    Raises PoolNotFound."""
+    with pools.hold(pool):
+        yield open_task_book(pool)
 
 
 def count_planned(pool: str) -> int:

@@ -80,10 +80,13 @@ class TaskBook:
         """The line of a query. Raises UnusableTasks."""
         return _find(self.read(), query)
 
-    def strike(self, query: str) -> None:
-        """Take one task out and remember it. Raises UnusableTasks when there is none."""
+    def strike(self, query: str, based_on: str = "") -> None:
+        """Take one task out and remember it. Raises UnusableTasks when there is none, or it is not the one of the
+        digest `based_on` any more."""
         with self._change() as (lines, record):
             gone = _find(lines, query)
+            if based_on not in ("", gone.digest):
+                raise UnusableTasks(f"not struck, because somebody else has changed it meanwhile to: {gone.raw}")
             lines.remove(gone)
             record.struck.append(gone.raw)
 

@@ -81,6 +81,15 @@ def test_other_lines_stay_byte_for_byte(book):
     assert book.file.read_text().startswith(f"{odd}\n")
 
 
+def test_a_task_that_somebody_else_has_changed_is_not_struck_unseen(book):
+    seen = book.find("made 0")
+    book.replace("made 0", seen.line.model_copy(update={"answer": "theirs"}))
+    with pytest.raises(UnusableTasks, match=r"changed it meanwhile.*theirs"):
+        book.strike("made 0", seen.digest)
+    book.strike("made 0", book.find("made 0").digest)
+    assert "made 0" not in list_queries(book)
+
+
 def test_removing_the_file_forgets_what_was_struck(book):
     book.strike("made 1")
     book.file.unlink()
