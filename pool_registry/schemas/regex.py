@@ -11,7 +11,8 @@ MAX_PATTERN_CHARS = 1000
 MAX_REPEATS = 10_000  # `regex` writes counted repeats out when it compiles: nested ones can ask for gigabytes
 MATCH_S = 0.25
 # What the larger kinds of a pattern take in place of one letter, by measurement.
-_WIDE = {"": 1, "w": 5, "p": 100, "around": 4}
+_WIDE = {"": 1, "w": 5, "p": 100}
+_WIDE_AROUND = {"": 4, "w": 100, "p": 400}  # where the pattern looks around or back
 _PROPERTY, _WORD, _AROUND = re.compile(r"\\[pP]"), re.compile(r"\\[wW]"), re.compile(r"\(\?<?[=!>]|\\[1-9k]")
 _REPEAT = re.compile(r"\{([0-9]*)(?:,([0-9]*))?\}")
 
@@ -38,8 +39,8 @@ def weigh_pattern(pattern: str) -> int:
             groups *= count  # groups may stand in groups
         else:
             singles += count
-    kinds = _WIDE["p" if _PROPERTY.search(pattern) else "w" if _WORD.search(pattern) else ""]
-    return singles * groups * kinds * (_WIDE["around"] if _AROUND.search(pattern) else 1)
+    wide = _WIDE_AROUND if _AROUND.search(pattern) else _WIDE
+    return singles * groups * wide["p" if _PROPERTY.search(pattern) else "w" if _WORD.search(pattern) else ""]
 
 
 def _multiply_repeats(pattern: str) -> int:

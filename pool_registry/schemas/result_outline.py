@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice, takewhile
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
@@ -15,6 +16,7 @@ MAX_DEPTH = 3
 MAX_PROPERTIES = 24  # of an object
 MAX_FIELDS = 12  # that are shown of an object
 MAX_PARTS = 500  # of a schema, with references expanded
+MAX_POINTER_CHARS = 1000
 FIELD_NAME = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)  # those that a plan can quote: $1.name
 
 Resolve: TypeAlias = Callable[[str], object]
@@ -46,7 +48,7 @@ class _Outliner:
         if not depth:
             return _name_type(node)
         for keyword in ("anyOf", "oneOf"):
-            for choice in _list(node.get(keyword)):
+            for choice in takewhile(self._has_parts_left, _list(node.get(keyword))):
                 outline = self.outline(choice, depth)
                 if outline.get("type") in ("object", "array"):
                     return outline
@@ -60,12 +62,15 @@ class _Outliner:
     def _collect_properties(self, node: Mapping[str, Any]) -> dict[str, object]:
         """The properties of an object and of all that it extends, by names that a plan can quote."""
         properties: dict[str, object] = {}
-        for part in _list(node.get("allOf")):
+        for part in takewhile(self._has_parts_left, _list(node.get("allOf"))):
             properties |= self._collect_properties(self._follow(part))
         own = node.get("properties")
-        properties |= own if isinstance(own, Mapping) else {}
-        names = [name for name in properties if isinstance(name, str) and FIELD_NAME.fullmatch(name)]
-        return {name: properties[name] for name in names[:MAX_PROPERTIES]}
+        properties |= islice(own.items(), MAX_PARTS) if isinstance(own, Mapping) else {}
+        names = (name for name in properties if isinstance(name, str) and FIELD_NAME.fullmatch(name))
+        return {name: properties[name] for name in islice(names, MAX_PROPERTIES)}
+
+    def _has_parts_left(self, _: object) -> bool:
+        return self.parts_left > 0
 
     def _follow(self, node: object) -> Mapping[str, Any]:
         """The end of a chain of references; {} where it leads nowhere, or after too many parts."""
@@ -88,7 +93,7 @@ def _name_type(node: Mapping[str, Any]) -> dict[str, JsonValue]:
 
 def _resolve_within(schema: object) -> Resolve:
     def resolve(reference: str) -> object:
-        if not reference.startswith("#/"):
+        if not reference.startswith("#/") or len(reference) > MAX_POINTER_CHARS:
             raise LookupError(reference)
         node: Any = schema
         for part in reference[2:].split("/"):

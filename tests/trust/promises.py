@@ -283,6 +283,18 @@ PROMISES = (
         ("tests/orchestrator/repairs/test_linear_time.py", "tests/studio/model_server/test_large_requests.py"),
     ),
     Promise(
+        "schemas",
+        "A schema or an API's document that asks for too much is refused at once, and a check holds nobody up",
+        "a schema, a value or a document at a limit",
+        "list",
+        (
+            "tests/pool_registry/schemas/test_check_time.py",
+            "tests/pool_registry/schemas/test_schema_size.py",
+            "tests/pool_registry/imports/test_openapi.py",
+        ),
+        "test_check_time or test_schema_size or asks_for_much or large_yaml",
+    ),
+    Promise(
         "savers",
         "Of processes that save or claim at once none loses anything",
         "a race of eight processes",

@@ -25,7 +25,10 @@ MAX_CHARS = 16_000_000
 MAX_NODES = 500_000  # of the whole document, aliases counted as often as they are used
 MAX_DEPTH = 100
 MAX_HOPS = 20  # references that lead to references
+MAX_NUMBER_CHARS = 400  # the largest number of JSON has 309 digits
 
+_NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_NUMBER_MARKS = "0123456789_:.+-"
 _YAML: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -131,18 +134,36 @@ def _parse(text: str) -> Any:
 def _check_size(text: str) -> None:
     """Refuse large and deep YAML by its events, which take no memory: values would be built for minutes before their
     number is known, and PyYAML's fast loader would end the whole process at deep ones."""
-    parts = depth = 0
+    parts = 0
+    sizes: dict[str | None, int] = {}  # of what an anchor names: an alias, and a key << of it, builds as much again
+    open_parts: list[tuple[str | None, int]] = []
     for event in yaml.parse(text, Loader=_YAML):
         if isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-            continue
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        parts += isinstance(event, yaml.NodeEvent)
-        if depth > MAX_DEPTH:
+            anchor, before = open_parts.pop()
+            if anchor is not None:
+                sizes[anchor] = parts - before
+        elif isinstance(event, yaml.CollectionStartEvent):
+            open_parts.append((event.anchor, parts))
+            parts += 1
+        elif isinstance(event, yaml.AliasEvent):
+            parts += sizes.get(event.anchor, 1)
+        elif isinstance(event, yaml.ScalarEvent):
+            parts += 1
+            _check_number(event)
+            if event.anchor is not None:
+                sizes[event.anchor] = 1
+        if len(open_parts) > MAX_DEPTH:
             raise _too_deep()
         if parts > 2 * MAX_NODES:  # every second one may be a key
             raise _too_large()
+
+
+def _check_number(event: yaml.ScalarEvent) -> None:
+    """Refuse a long number. YAML reads 1:1:1 as one to the base of 60, in a time that grows with its square."""
+    if len(event.value) <= MAX_NUMBER_CHARS:
+        return
+    if event.tag in _NUMBER_TAGS or (event.implicit[0] and not event.value.strip(_NUMBER_MARKS)):
+        raise _document_error(f"it holds a number of more than {MAX_NUMBER_CHARS} characters; put texts in quotes")
 
 
 def _too_large() -> InvalidPool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import time
 
 import pytest
 import stamina
@@ -22,6 +23,7 @@ from pool_registry.pool import Pool
 from pool_registry.schemas.result_outline import format_fields
 from pool_registry.worker import NAME_PATTERN
 from tests.pool_registry.support.openapi_service import KEY, make_app, served
+from tests.trust.trials import count_trials
 
 
 @pytest.fixture(scope="module")
@@ -329,6 +331,34 @@ def test_large_yaml_is_refused_while_it_is_read(items, monkeypatch):
     monkeypatch.setattr(yaml, "load", lambda *_, **__: pytest.fail("its values were built before they were counted"))
     with pytest.raises(InvalidPool, match="more than 500,000 parts; cut it down"):
         operations.list_operations(f"openapi: 3.1.0\npaths: {{}}\nx:\n{items}\n")
+
+
+WIDE = f"a: &a {{{', '.join(f'k{k}: 1' for k in range(5000))}}}\n"
+# A few lines of YAML that ask for minutes: keys that are merged again and again, numbers to the base of 60.
+SMALL_YAML = {
+    "merged": f"{WIDE}x:\n" + "- {<<: *a}\n" * 5000,
+    "merged in a list": f"{WIDE}x: {{<<: [{', '.join(['*a'] * 5000)}]}}",
+    "merged twice each": "a0: &a0 {x: 1}\n"
+    + "".join(f"a{k}: &a{k} {{<<: [*a{k - 1}, *a{k - 1}]}}\n" for k in range(1, 40)),
+    "base 60": "x: 1" + ":1" * 1_000_000,
+    "base 60 by its tag": "x: !!int '1" + ":1" * 1_000_000 + "'",
+    "base 60, a fraction": "x: 1" + ":1" * 1_000_000 + ".5",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SMALL_YAML)
+def test_small_yaml_that_asks_for_much_is_refused_at_once(name):
+    start = time.thread_time()
+    with pytest.raises(InvalidPool, match=r"more than 500,000 parts|a number of more than 400 characters"):
+        operations.list_operations(f"openapi: 3.1.0\npaths: {{}}\n{SMALL_YAML[name]}\n")
+    assert time.thread_time() - start < 2
+    count_trials()
+
+
+def test_anchors_and_merged_keys_are_read():
+    text = "openapi: 3.1.0\nx: &x {description: d}\npaths: {/p: {get: {operationId: o, <<: *x}}}\nservers: [{url: 'https://a.example'}]"
+    [offer] = operations.list_operations(text)
+    assert offer.spec.description.startswith("d")
 
 
 def test_wrong_settings_are_told_by_field(document):

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
+import mcp_types
 import pytest
 
 from pool_registry.actions import Action, Status
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
+from pool_registry.imports.mcp import _offers
+from pool_registry.imports.openapi import operations
 from pool_registry.imports.space import UnfitEndpoint, _arguments
 from pool_registry.kinds import load_config
 from pool_registry.pool import Pool, check_pool, export_pool, import_pool
@@ -20,6 +24,7 @@ from pool_registry.schemas.output_check import Output
 from pool_registry.schemas.schema_check import SchemaCheck
 from pool_registry.schemas.schema_size import MAX_PARTS, SchemaSize, SchemaTooLarge
 from pool_registry.worker import WorkerSpec
+from pool_registry.workers.mcp import McpServer
 
 TOO_LARGE = f"more than {MAX_PARTS:,} parts when its references are expanded"
 QUICK_S = 2.0  # on a busy machine; without a limit these take minutes, or all memory
@@ -127,6 +132,33 @@ def test_endpoints_of_spaces_are_refused_with_the_same_sentence():
     inner = {"$id": "https://example.com/inner", **bomb(30)}
     with pytest.raises(UnfitEndpoint, match=TOO_LARGE):
         _arguments({"parameters": [{"parameter_name": "x", "type": inner}]})
+
+
+def offer_by_mcp(schema: dict[str, Any]) -> str:
+    server = McpServer(name="s", transport="http", url="https://mcp.example.com")
+    [offer] = _offers(server, [mcp_types.Tool(name="t", input_schema=schema)], taken=())
+    assert bool(offer.problem) != bool(offer.spec.config["parameters"])
+    return offer.problem
+
+
+def offer_by_openapi(schema: dict[str, Any]) -> str:
+    inner = json.loads(json.dumps(schema["$defs"]).replace("#/$defs/", "#/components/schemas/"))
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/L0"}}}}
+    document = {
+        "openapi": "3.1.0",
+        "paths": {"/p": {"post": {"operationId": "o", "requestBody": body}}},
+        "components": {"schemas": inner},
+        "servers": [{"url": "https://a.example"}],
+    }
+    [offer] = operations.list_operations(json.dumps(document))
+    return offer.problem
+
+
+@pytest.mark.parametrize("offer", [offer_by_mcp, offer_by_openapi])
+def test_an_import_offers_no_such_tool(offer: Callable[[dict[str, Any]], str]):
+    started = time.thread_time()
+    assert "more than" in offer(bomb(30)) and offer(bomb(3)) == ""
+    assert time.thread_time() - started < QUICK_S
 
 
 SMALL = {"type": "object", "properties": {"x": {"type": "array", "items": {"type": "integer"}}}}
