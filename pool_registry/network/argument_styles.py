@@ -15,7 +15,7 @@ from pool_registry.actions import as_text
 from pool_registry.errors import BadCall
 from pool_registry.strict_model import StrictModel
 
-Style = Literal["simple", "label", "matrix", "form", "space", "pipe", "deep", "json", "field"]
+Style = Literal["simple", "label", "matrix", "form", "space", "pipe", "deep", "json", "field", "file"]
 SEPARATORS = {"space": "%20", "pipe": "%7C"}
 # Of the reserved characters those that mean nothing in a query: & + = # [ ] stay encoded.
 _RESERVED = ":/?@!$'()*,;"
@@ -23,12 +23,14 @@ _RESERVED = ":/?@!$'()*,;"
 
 class ArgumentStyle(StrictModel):
     """How one value is written. `wire` is its name in the request; `style` is OpenAPI's, `json` a JSON text, `field`
-    what a field of a form is where the document says nothing: objects as JSON, lists as repeated fields."""
+    what a field of a form is where the document says nothing: objects as JSON, lists as repeated fields; `file` the
+    bytes of a file that the value names. `media_type` is that of a part of a form, or those that its file may have."""
 
     wire: str
     style: Style = "simple"
     explode: bool = False
     allow_reserved: bool = False
+    media_type: str = ""
 
 
 def write_path(value: Any, place: ArgumentStyle) -> str:
@@ -81,6 +83,11 @@ def write_field(value: Any, place: ArgumentStyle) -> list[str]:
         return []
     pairs = _write_pairs(value, place, lambda text: quote_plus(text, safe))
     return [f"{quote_plus(name)}={written}" for name, written in pairs]
+
+
+def write_texts(value: Any, place: ArgumentStyle) -> list[tuple[str, str]]:
+    """Write a field of a multipart form as names and texts, where nothing is encoded. Raises BadCall."""
+    return [] if _is_empty(value) and place.style != "json" else list(_write_pairs(value, place, str))
 
 
 def _write_pairs(value: Any, place: ArgumentStyle, encode: Any) -> Iterator[tuple[str, str]]:
