@@ -113,7 +113,13 @@ def _flatten(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     if not isinstance(value, list | dict):
         yield name, value
         return
+    if not value:
+        raise BadCall(f"{name}: an empty list or object within an object cannot be sent; leave it out")
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if "[" in str(key) or "]" in str(key):
+            raise BadCall(
+                f"{name}: the name {str(key)[:60]!r} holds a bracket, which divides the names of this argument"
+            )
         yield from _flatten(item, f"{name}[{key}]")
 
 
@@ -129,10 +135,12 @@ def _join_with(value: Any, place: ArgumentStyle, between: str, encode: Any) -> s
     parts = value if isinstance(value, list) else [part for pair in value.items() for part in pair]
     texts = [encode(_plain(part, place)) for part in parts]
     dividers = {between, "+"} if between == "%20" else {between}
+    pairs_up = isinstance(value, dict) and place.explode
     split = next((text for text in texts for divider in dividers if divider in text), None)
+    split = next((name for name in texts[::2] if pairs_up and "=" in name), split)
     if split is not None:
         raise BadCall(f"{place.wire}: {split[:60]!r} holds the character that divides the parts of this argument")
-    if isinstance(value, dict) and place.explode:
+    if pairs_up:
         return between.join(f"{name}={text}" for name, text in zip(texts[::2], texts[1::2], strict=True))
     return between.join(texts)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from email.message import Message
 from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, model_validator
@@ -125,7 +126,7 @@ def request(config: OpenApiConfig, arguments: Mapping[str, Any]) -> PreparedRequ
     """Build URL, headers and body of a call, without the key. Raises BadCall when an argument cannot be written."""
     path, query, cookies, fields = config.path, list[str](), list[str](), list[tuple[ArgumentStyle, Any]]()
     headers = {"accept": "application/json, text/*;q=0.8, */*;q=0.5"}
-    whole = None
+    whole = _ABSENT
     for place in config.places:
         if place.argument not in arguments:
             continue
@@ -149,30 +150,33 @@ def request(config: OpenApiConfig, arguments: Mapping[str, Any]) -> PreparedRequ
     return url, headers, _body(config, whole, fields, headers)
 
 
+_ABSENT: Any = object()  # null is a body of JSON, and of that alone
 Fields: TypeAlias = Sequence[tuple[ArgumentStyle, Any]]
 
 
 def _body(config: OpenApiConfig, whole: Any, fields: Fields, headers: dict[str, str]) -> bytes | None:
     may_be_empty = not config.may_lack_body and any(place.at == "body" for place in config.places)
-    if not config.body or (whole is None and not fields and not may_be_empty):
+    if whole is None and config.body != "json":
+        whole = _ABSENT
+    if not config.body or (whole is _ABSENT and not fields and not may_be_empty):
         return None
     headers["content-type"], body = _WRITERS[config.body](config, whole, fields)
     return body
 
 
 def _write_json(config: OpenApiConfig, whole: Any, fields: Fields) -> tuple[str, bytes]:
-    value = whole if whole is not None else {style.wire: value for style, value in fields}
+    value = whole if whole is not _ABSENT else {style.wire: value for style, value in fields}
     return config.media_type or "application/json", json.dumps(value).encode()
 
 
 def _write_form(config: OpenApiConfig, whole: Any, fields: Fields) -> tuple[str, bytes]:
-    pairs = fields if whole is None else _name_fields(config, whole)
+    pairs = fields if whole is _ABSENT else _name_fields(config, whole)
     written = "&".join(part for style, value in pairs for part in write_field(value, _as_field(style)))
     return "application/x-www-form-urlencoded", written.encode()
 
 
 def _write_parts(config: OpenApiConfig, whole: Any, fields: Fields) -> tuple[str, bytes]:
-    pairs = fields if whole is None else _name_fields(config, whole)
+    pairs = fields if whole is _ABSENT else _name_fields(config, whole)
     return write_multipart([part for style, value in pairs for part in _list_parts(config, _as_field(style), value)])
 
 
@@ -192,8 +196,14 @@ def _write_part(style: ArgumentStyle, value: Any, name: str, text: str) -> Part:
 
 
 def _write_text(config: OpenApiConfig, whole: Any, _fields: Fields) -> tuple[str, bytes]:
-    kind = config.media_type or "text/plain"
-    return kind if "charset" in kind.lower() else f"{kind}; charset=utf-8", as_text(whole).encode()
+    kind, text = config.media_type or "text/plain", as_text(whole)
+    header = Message()
+    header["content-type"] = kind
+    charset = header.get_content_charset()
+    try:
+        return kind if charset else f"{kind}; charset=utf-8", text.encode(charset or "utf-8")
+    except (LookupError, UnicodeEncodeError) as error:
+        raise BadCall(f"the body of this operation is {kind[:60]}, in which this text cannot be written") from error
 
 
 def _write_file(config: OpenApiConfig, whole: Any, _fields: Fields) -> tuple[str, bytes]:

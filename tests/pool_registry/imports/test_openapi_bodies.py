@@ -19,6 +19,7 @@ from tests.pool_registry.support.recorder import Recorder, call, read_offer
 
 TEXT = {"type": "string"}
 FILE = {"type": "string", "format": "binary"}
+NULLABLE = {"type": "object", "nullable": True}
 PNG = b"\x89PNG\r\n\x1a\n\0--x\r\n"
 NAMES = ["report.pdf", "pictures/dot.png", "notes.unknown", "data.csv"]
 
@@ -126,13 +127,16 @@ def test_parts_of_a_form_in_openapi_31(recorder, folder, rule, encoding, value, 
         ("text/csv", FILE, {"file": "data.csv"}, "text/csv", PNG),
         ("text/csv", TEXT, {"body": "a,ü"}, "text/csv; charset=utf-8", "a,ü".encode()),
         ("application/xml", TEXT, {"body": "<a/>"}, "application/xml; charset=utf-8", b"<a/>"),
+        ("text/csv; charset=latin-1", TEXT, {"body": "ü"}, "text/csv; charset=latin-1", b"\xfc"),
+        ("application/json", {"type": "string", "nullable": True}, {"body": None}, "application/json", b"null"),
+        ("application/x-www-form-urlencoded", NULLABLE, {"body": None}, None, b""),
         ("text/plain", TEXT, {"body": "a"}, "text/plain; charset=utf-8", b"a"),
     ],
 )
 def test_bodies_that_are_a_file_or_a_text(recorder, folder, media_type, schema, arguments, sent, content):
     offer = upload(media_type, {} if schema is None else {"schema": schema}, recorder, folder)
     assert call(offer, arguments).ok
-    assert (recorder.headers[-1]["content-type"], recorder.bodies[-1]) == (sent, content)
+    assert (recorder.headers[-1].get("content-type"), recorder.bodies[-1]) == (sent, content)
 
 
 @pytest.mark.parametrize(
@@ -169,6 +173,11 @@ def test_without_a_folder_no_file_is_sent(recorder, files, sentence):
     refused = call(offer, {"file": "a"})
     assert refused.error is not None and refused.error.code == "files_missing" and sentence in refused.error.message
     assert len(recorder.targets) == count
+
+
+def test_a_text_that_its_character_set_cannot_hold_is_not_sent(recorder):
+    refused = call(upload("text/csv; charset=ascii", {"schema": TEXT}, recorder), {"body": "ü"})
+    assert refused.status is Status.PARSE_ERR and "this text cannot be written" in refused.error.message
 
 
 def test_a_folder_of_files_is_something_that_a_person_confirms(recorder, folder):
