@@ -98,7 +98,7 @@ def _read_multipart(document: Document, kind: str, media: Mapping[str, Any], sch
     rules = _rules(schema)
     if not rules or holds_file({key: value for key, value in schema.items() if key != "properties"}):
         raise _unwritable(kind, "only fields that its schema names can be written")
-    styles = read_part_styles(media.get("encoding"), rules, reads_style=not document.is_30)
+    styles = read_part_styles(media.get("encoding"), rules, reads_style=document.styles_parts)
     files = {name: ask_for_file(rules[name], styles[name].media_type) for name in rules if styles[name].style == "file"}
     return Body("multipart", {**schema, "properties": {**rules, **files}}, "", styles)
 

@@ -13,7 +13,7 @@ from typing import Any
 from pool_registry.actions import JsonValue
 from pool_registry.imports.openapi.document import Document, UnfitOperation
 from pool_registry.imports.openapi.merge import NOTES, merge_all_of
-from pool_registry.imports.openapi.variants import list_labels, list_read_only, write_label
+from pool_registry.imports.openapi.variants import list_heirs, list_labels, list_read_only, write_label
 
 MAX_SCHEMA_NODES = 5_000  # of one operation's arguments: a model has to read them
 MAX_SCHEMA_DEPTH = 50
@@ -50,8 +50,15 @@ class Schemas:
             self._depth -= 1
 
     def body(self, node: Any) -> Any:
-        """The schema of a body, with the definitions that it joins by `allOf` put in their place. Raises
-        UnfitOperation."""
+        """The schema of a body: the definitions that it joins by `allOf` are put in their place, and what its
+        discriminator chooses from is a `oneOf`. Raises UnfitOperation."""
+        heirs, nodes = list_heirs(self._document, node), self._nodes
+        if heirs:
+            discriminator = self._document.follow(node)["discriminator"]
+            try:
+                return self.schema({"oneOf": heirs, "discriminator": discriminator})
+            except UnfitOperation:
+                self._nodes = nodes  # too many variants: the fields that all have can be sent
         schema = self.schema(node)
         return merge_all_of(schema, self.definitions) if isinstance(schema, dict) else schema
 

@@ -35,6 +35,31 @@ def list_labels(document: Document, node: Mapping[str, Any]) -> list[list[str]]:
     return labels
 
 
+def list_heirs(document: Document, node: Any) -> list[dict[str, str]]:
+    """References to the schemas that a discriminator chooses from where no `oneOf` lists them: those of its `mapping`,
+    or the schema and those beside it that join it by `allOf`. Empty where it has no such choice."""
+    base = _read_rule(document, node)
+    discriminator = base.get("discriminator")
+    if not isinstance(discriminator, Mapping) or base.keys() & {"oneOf", "anyOf"}:
+        return []
+    mapping, reference = discriminator.get("mapping"), str(node.get("$ref", ""))
+    folder = reference.rpartition("/")[0] or "#/components/schemas"
+    if isinstance(mapping, Mapping) and mapping:
+        references = [str(target) if "#" in str(target) else f"{folder}/{target}" for target in mapping.values()]
+    else:
+        references = [reference, *_list_joining(document, folder, reference)] if reference else []
+    heirs = [{"$ref": item} for item in dict.fromkeys(references)]
+    return heirs if all(_read_rule(document, heir) for heir in heirs) and len(heirs) > 1 else []
+
+
+def _list_joining(document: Document, folder: str, reference: str) -> Iterator[str]:
+    schemas = document.at(folder)
+    for name, schema in schemas.items() if isinstance(schemas, dict) else ():
+        parts = schema.get("allOf") if isinstance(schema, dict) else None
+        if isinstance(parts, list) and {"$ref": reference} in parts:
+            yield f"{folder}/{name}"
+
+
 def write_label(variant: Any, field: str, values: list[str]) -> Any:
     """`variant` with its name in the field that tells it from the others; as it is where it says that itself."""
     if not values or not isinstance(variant, dict):

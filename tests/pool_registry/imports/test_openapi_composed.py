@@ -104,6 +104,11 @@ CAT, DOG = shape(("kind",), kind=TEXT, name=TEXT, lives=NUMBER), shape(("kind",)
 PETS = {"oneOf": [refer("Cat"), refer("Dog")], "discriminator": {"propertyName": "kind"}}
 MAPPED = {"propertyName": "kind", "mapping": {"cat": REFERENCE + "Cat", "kitten": "Cat", "dog": "Dog"}}
 LABELLED = {"Cat": shape(kind={"enum": ["c"]}), "Dog": shape(kind={"enum": ["d"]}, a={**TEXT, "readOnly": True})}
+HEIRS = {
+    "Pet": {**DOG, "discriminator": {"propertyName": "kind"}},
+    "Cat": {"allOf": [refer("Pet"), shape(lives=NUMBER)]},
+}
+MAPPED_HEIRS = {**HEIRS, "Pet": {**DOG, "discriminator": MAPPED}, "Dog": {"allOf": [refer("Pet")]}}
 HIDING = {**shape(id={"readOnly": True}), "oneOf": [{"required": ["id"]}, {"required": ["a"]}]}
 EITHER = {"oneOf": [refer("Base"), shape(("code",), code=TEXT)], "discriminator": {"propertyName": "kind"}}
 
@@ -118,6 +123,8 @@ EITHER = {"oneOf": [refer("Base"), shape(("code",), code=TEXT)], "discriminator"
             [{"kind": "cat"}, {"kind": "kitten"}, {"kind": "dog"}],
             [{"kind": "Cat"}, {}],
         ),
+        (refer("Pet"), HEIRS, [{"kind": "Cat", "lives": 9}, {"kind": "Pet"}], [{"kind": "Cat", "lives": "x"}, {}]),
+        (refer("Pet"), MAPPED_HEIRS, [{"kind": "cat", "lives": 9}, {"kind": "dog"}], [{"kind": "cat", "lives": "x"}]),
         (PETS, LABELLED, [{"kind": "c"}, {"kind": "d"}], [{"kind": "Cat"}]),
         (EITHER, {"Base": NODE}, [{"code": "x"}, {"name": "a"}], [{"name": 3}]),
         ({"oneOf": [shape(("a",), a=TEXT), shape(("b",), b=TEXT)]}, {}, [{"a": "x"}], [{"a": "x", "b": "y"}, {}]),
