@@ -45,7 +45,7 @@ def read_file(folder: str, name: Any, media_types: str, argument: str) -> SentFi
 def open_folder(folder: str) -> Path:
     """Return the folder, with links followed. Raises WorkerFault where there is none."""
     if not folder:
-        raise WorkerFault("files_missing", "this worker has no folder of files; set `files` to one on its card")
+        raise WorkerFault("files_missing", "this worker has no folder of files; name one in its field `files`")
     root = Path(folder).expanduser().resolve()
     if not root.is_dir():
         raise WorkerFault(

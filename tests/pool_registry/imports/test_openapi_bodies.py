@@ -165,7 +165,7 @@ def test_a_file_outside_the_folder_or_of_another_type_is_not_sent(recorder, fold
 
 
 @pytest.mark.parametrize(
-    ("files", "sentence"), [("", "has no folder of files; set `files`"), ("/nowhere", "there is no")]
+    ("files", "sentence"), [("", "has no folder of files; name one"), ("/nowhere", "there is no")]
 )
 def test_without_a_folder_no_file_is_sent(recorder, files, sentence):
     count = len(recorder.targets)
