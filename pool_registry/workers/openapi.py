@@ -58,6 +58,9 @@ class OpenApiConfig(HttpApiConfig):
     api_key: KeyReference = Field(default="", description="env:NAME or keyring:NAME; the key itself is never stored.")
     auth: Auth = Field(default_factory=Auth, description="Where the key goes.")
     allow_private: bool = Field(default=False, description=ALLOW_PRIVATE)
+    files: str = Field(
+        default="", description="The folder on this machine that files are sent from. Empty: no file can be sent."
+    )
     places: list[ArgumentPlace] = Field(default_factory=list, description="Where each argument goes.")
     body: Literal["", "json", "form", "multipart", "text", "file"] = Field(
         default="", description="How the body is written."
@@ -67,9 +70,6 @@ class OpenApiConfig(HttpApiConfig):
     )
     fields: list[ArgumentStyle] = Field(default_factory=list, description="How fields of a whole form are written.")
     may_lack_body: bool = Field(default=False, description="No body is sent where no field of it is named.")
-    files: str = Field(
-        default="", description="The folder on this machine that files are sent from. Empty: no file can be sent."
-    )
     parameters: ArgumentsSchema
     returns: ResultSchema
 

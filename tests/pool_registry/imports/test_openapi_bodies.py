@@ -164,9 +164,7 @@ def test_a_file_outside_the_folder_or_of_another_type_is_not_sent(recorder, fold
     assert "secret" not in refused.error.message and len(recorder.targets) == count
 
 
-@pytest.mark.parametrize(
-    ("files", "sentence"), [("", "has no folder of files; name one"), ("/nowhere", "there is no")]
-)
+@pytest.mark.parametrize(("files", "sentence"), [("", "has no folder of files; name one"), ("/nowhere", "there is no")])
 def test_without_a_folder_no_file_is_sent(recorder, files, sentence):
     count = len(recorder.targets)
     offer = upload("application/octet-stream", {}, recorder, files)
