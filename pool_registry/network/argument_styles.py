@@ -15,7 +15,7 @@ from pool_registry.actions import as_text
 from pool_registry.errors import BadCall
 from pool_registry.strict_model import StrictModel
 
-Style = Literal["simple", "label", "matrix", "form", "space", "pipe", "deep", "json", "field"]
+Style = Literal["simple", "label", "matrix", "form", "space", "pipe", "deep", "json", "field", "file"]
 SEPARATORS = {"space": "%20", "pipe": "%7C"}
 # Of the reserved characters those that mean nothing in a query: & + = # [ ] stay encoded.
 _RESERVED = ":/?@!$'()*,;"
@@ -23,12 +23,14 @@ _RESERVED = ":/?@!$'()*,;"
 
 class ArgumentStyle(StrictModel):
     """How one value is written. `wire` is its name in the request; `style` is OpenAPI's, `json` a JSON text, `field`
-    what a field of a form is where the document says nothing: objects as JSON, lists as repeated fields."""
+    what a field of a form is where the document says nothing: objects as JSON, lists as repeated fields; `file` the
+    bytes of a file that the value names. `media_type` is that of a part of a form, or those that its file may have."""
 
     wire: str
     style: Style = "simple"
     explode: bool = False
     allow_reserved: bool = False
+    media_type: str = ""
 
 
 def write_path(value: Any, place: ArgumentStyle) -> str:
@@ -83,6 +85,11 @@ def write_field(value: Any, place: ArgumentStyle) -> list[str]:
     return [f"{quote_plus(name)}={written}" for name, written in pairs]
 
 
+def write_texts(value: Any, place: ArgumentStyle) -> list[tuple[str, str]]:
+    """Write a field of a multipart form as names and texts, where nothing is encoded. Raises BadCall."""
+    return [] if _is_empty(value) and place.style != "json" else list(_write_pairs(value, place, str))
+
+
 def _write_pairs(value: Any, place: ArgumentStyle, encode: Any) -> Iterator[tuple[str, str]]:
     """Yield each name, not encoded, with its value as `encode` writes it."""
     nested = isinstance(value, list | dict)
@@ -106,7 +113,13 @@ def _flatten(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     if not isinstance(value, list | dict):
         yield name, value
         return
+    if not value:
+        raise BadCall(f"{name}: an empty list or object within an object cannot be sent; leave it out")
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if "[" in str(key) or "]" in str(key):
+            raise BadCall(
+                f"{name}: the name {str(key)[:60]!r} holds a bracket, which divides the names of this argument"
+            )
         yield from _flatten(item, f"{name}[{key}]")
 
 
@@ -122,10 +135,12 @@ def _join_with(value: Any, place: ArgumentStyle, between: str, encode: Any) -> s
     parts = value if isinstance(value, list) else [part for pair in value.items() for part in pair]
     texts = [encode(_plain(part, place)) for part in parts]
     dividers = {between, "+"} if between == "%20" else {between}
+    pairs_up = isinstance(value, dict) and place.explode
     split = next((text for text in texts for divider in dividers if divider in text), None)
+    split = next((name for name in texts[::2] if pairs_up and "=" in name), split)
     if split is not None:
         raise BadCall(f"{place.wire}: {split[:60]!r} holds the character that divides the parts of this argument")
-    if isinstance(value, dict) and place.explode:
+    if pairs_up:
         return between.join(f"{name}={text}" for name, text in zip(texts[::2], texts[1::2], strict=True))
     return between.join(texts)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from email.message import Message
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -22,6 +23,7 @@ from pool_registry.network.argument_styles import (
     write_header,
     write_path,
     write_query,
+    write_texts,
 )
 from pool_registry.network.http_values import (
     Auth,
@@ -33,6 +35,8 @@ from pool_registry.network.http_values import (
     header_value,
     reachable,
 )
+from pool_registry.network.multipart import Part, write_multipart
+from pool_registry.network.sent_files import open_folder, read_file
 from pool_registry.schemas.argument_schema import ArgumentsSchema
 from pool_registry.schemas.result_outline import ResultSchema
 from pool_registry.worker import WorkerSpec
@@ -54,10 +58,18 @@ class OpenApiConfig(HttpApiConfig):
     api_key: KeyReference = Field(default="", description="env:NAME or keyring:NAME; the key itself is never stored.")
     auth: Auth = Field(default_factory=Auth, description="Where the key goes.")
     allow_private: bool = Field(default=False, description=ALLOW_PRIVATE)
+    files: str = Field(
+        default="", description="The folder on this machine that files are sent from. Empty: no file can be sent."
+    )
     places: list[ArgumentPlace] = Field(default_factory=list, description="Where each argument goes.")
-    body: Literal["", "json", "form", "text"] = Field(default="", description="How the body is written.")
-    media_type: str = Field(default="", description="The body's type, where it is JSON by another name.")
+    body: Literal["", "json", "form", "multipart", "text", "file"] = Field(
+        default="", description="How the body is written."
+    )
+    media_type: str = Field(
+        default="", description="The body's type, where that is no plain JSON or text, or those that its file may have."
+    )
     fields: list[ArgumentStyle] = Field(default_factory=list, description="How fields of a whole form are written.")
+    may_lack_body: bool = Field(default=False, description="No body is sent where no field of it is named.")
     parameters: ArgumentsSchema
     returns: ResultSchema
 
@@ -84,20 +96,37 @@ class OpenApi(HttpApi[OpenApiConfig]):
     def parameters(self) -> Mapping[str, JsonValue]:
         return self.config.parameters
 
+    @classmethod
+    def reads(cls, config: OpenApiConfig) -> tuple[str, ...]:
+        return (f"and sends files of the folder {config.files}",) if config.files else ()
+
+    @classmethod
+    def stays_because(cls, config: OpenApiConfig) -> str:
+        return "it sends files of this machine" if config.files else super().stays_because(config)
+
     def request(self, arguments: Mapping[str, Any]) -> PreparedRequest:
         url, headers, body = request(self.config, arguments)
         return *authorize(url, headers, self.config.auth, self.config.api_key), body
 
     async def check(self) -> str:
+        if self.config.files or _needs_file(self.config):
+            open_folder(self.config.files)
         authorize(self.config.base_url, {}, self.config.auth, self.config.api_key)
         return await reachable(self.config.base_url, self.config.policy)
+
+
+def _needs_file(config: OpenApiConfig) -> bool:
+    """Whether no call can do without a file."""
+    required: Any = config.parameters.get("required", [])
+    files = [place for place in config.places if place.style == "file" or (place.at, config.body) == ("whole", "file")]
+    return any(place.argument in required for place in files)
 
 
 def request(config: OpenApiConfig, arguments: Mapping[str, Any]) -> PreparedRequest:
     """Build URL, headers and body of a call, without the key. Raises BadCall when an argument cannot be written."""
     path, query, cookies, fields = config.path, list[str](), list[str](), list[tuple[ArgumentStyle, Any]]()
     headers = {"accept": "application/json, text/*;q=0.8, */*;q=0.5"}
-    whole = None
+    whole = _ABSENT
     for place in config.places:
         if place.argument not in arguments:
             continue
@@ -121,21 +150,75 @@ def request(config: OpenApiConfig, arguments: Mapping[str, Any]) -> PreparedRequ
     return url, headers, _body(config, whole, fields, headers)
 
 
-def _body(
-    config: OpenApiConfig, whole: Any, fields: Sequence[tuple[ArgumentStyle, Any]], headers: dict[str, str]
-) -> bytes | None:
-    if not config.body or (whole is None and not fields and not any(place.at == "body" for place in config.places)):
+_ABSENT: Any = object()  # null is a body of JSON, and of that alone
+Fields: TypeAlias = Sequence[tuple[ArgumentStyle, Any]]
+
+
+def _body(config: OpenApiConfig, whole: Any, fields: Fields, headers: dict[str, str]) -> bytes | None:
+    may_be_empty = not config.may_lack_body and any(place.at == "body" for place in config.places)
+    if whole is None and config.body != "json":
+        whole = _ABSENT
+    if not config.body or (whole is _ABSENT and not fields and not may_be_empty):
         return None
-    if config.body == "form":
-        headers["content-type"] = "application/x-www-form-urlencoded"
-        pairs = fields if whole is None else _name_fields(config, whole)
-        return "&".join(part for style, value in pairs for part in write_field(value, _as_field(style))).encode()
-    given = whole if whole is not None else {style.wire: value for style, value in fields}
-    if config.body == "json":
-        headers["content-type"] = config.media_type or "application/json"
-        return json.dumps(given).encode()
-    headers["content-type"] = "text/plain; charset=utf-8"
-    return as_text(given).encode()
+    headers["content-type"], body = _WRITERS[config.body](config, whole, fields)
+    return body
+
+
+def _write_json(config: OpenApiConfig, whole: Any, fields: Fields) -> tuple[str, bytes]:
+    value = whole if whole is not _ABSENT else {style.wire: value for style, value in fields}
+    return config.media_type or "application/json", json.dumps(value).encode()
+
+
+def _write_form(config: OpenApiConfig, whole: Any, fields: Fields) -> tuple[str, bytes]:
+    pairs = fields if whole is _ABSENT else _name_fields(config, whole)
+    written = "&".join(part for style, value in pairs for part in write_field(value, _as_field(style)))
+    return "application/x-www-form-urlencoded", written.encode()
+
+
+def _write_parts(config: OpenApiConfig, whole: Any, fields: Fields) -> tuple[str, bytes]:
+    pairs = fields if whole is _ABSENT else _name_fields(config, whole)
+    return write_multipart([part for style, value in pairs for part in _list_parts(config, _as_field(style), value)])
+
+
+def _list_parts(config: OpenApiConfig, style: ArgumentStyle, value: Any) -> list[Part]:
+    """The parts of one field of a form: one for each file or entry of a list; none for null."""
+    if style.style != "file":
+        values = value if style.style == "field" and isinstance(value, list) else [value]
+        return [_write_part(style, item, name, text) for item in values for name, text in write_texts(item, style)]
+    names = value if isinstance(value, list) else [value]
+    files = [read_file(config.files, name, style.media_type, style.wire) for name in names if name is not None]
+    return [Part(style.wire, file.content, file.media_type, file.name) for file in files]
+
+
+def _write_part(style: ArgumentStyle, value: Any, name: str, text: str) -> Part:
+    is_json = style.style == "json" or (style.style == "field" and isinstance(value, list | dict))
+    return Part(name, text.encode(), style.media_type or ("application/json" if is_json else ""))
+
+
+def _write_text(config: OpenApiConfig, whole: Any, _fields: Fields) -> tuple[str, bytes]:
+    kind, text = config.media_type or "text/plain", as_text(whole)
+    header = Message()
+    header["content-type"] = kind
+    charset = header.get_content_charset()
+    try:
+        return kind if charset else f"{kind}; charset=utf-8", text.encode(charset or "utf-8")
+    except (LookupError, UnicodeEncodeError) as error:
+        raise BadCall(f"the body of this operation is {kind[:60]}, in which this text cannot be written") from error
+
+
+def _write_file(config: OpenApiConfig, whole: Any, _fields: Fields) -> tuple[str, bytes]:
+    argument = next(place.argument for place in config.places if place.at == "whole")
+    file = read_file(config.files, whole, config.media_type, argument)
+    return file.media_type, file.content
+
+
+_WRITERS = {
+    "json": _write_json,
+    "form": _write_form,
+    "multipart": _write_parts,
+    "text": _write_text,
+    "file": _write_file,
+}
 
 
 def _name_fields(config: OpenApiConfig, form: Any) -> list[tuple[ArgumentStyle, Any]]:

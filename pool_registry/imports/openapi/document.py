@@ -1,7 +1,7 @@
 """Reads an OpenAPI 3.0 or 3.1 document: text, JSON or YAML, to plain JSON with references that can be followed.
 
-References to other documents are refused: nothing is fetched. Text from anywhere ends in a Document or in
-InvalidPool.
+One in Swagger 2.0 is read as the OpenAPI 3.0 that says the same. References to other documents are refused: nothing is
+fetched. Text from anywhere ends in a Document or in InvalidPool.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import yaml
 
 from pool_registry.actions import JsonValue, clean_text
 from pool_registry.errors import InvalidPool
+from pool_registry.imports.openapi.swagger2 import convert_document
 
 MAX_CHARS = 16_000_000
 MAX_NODES = 500_000  # of the whole document, aliases counted as often as they are used
@@ -37,10 +38,12 @@ class UnfitOperation(Exception):
 
 
 class Document:
-    """A parsed document. `is_30` says that its schemas are in the dialect of OpenAPI 3.0."""
+    """A parsed document. `is_30` says that its schemas are in the dialect of OpenAPI 3.0, `styles_parts` that it says
+    how lists in parts of a form are written, which OpenAPI 3.0 alone cannot."""
 
-    def __init__(self, root: Mapping[str, Any]) -> None:
+    def __init__(self, root: Mapping[str, Any], is_swagger: bool = False) -> None:
         self.root = root
+        self.styles_parts = is_swagger or not str(root["openapi"]).startswith("3.0")
         self.is_30 = str(root["openapi"]).startswith("3.0")
 
     def at(self, reference: str) -> Any:
@@ -99,16 +102,23 @@ def read(text: str | bytes) -> Document:
     root = _Plain().copy(_parse(text))
     if not isinstance(root, dict):
         raise _document_error("it is neither JSON nor YAML with an object at the top")
-    version = root.get("openapi")
     if "swagger" in root:
-        raise _document_error(
-            "it is written in Swagger 2.0; convert it to OpenAPI 3 first (for example at editor.swagger.io)"
-        )
+        return Document(_convert(root), is_swagger=True)
+    version = root.get("openapi")
     if not isinstance(version, str) or not version.startswith(("3.0", "3.1", "3.2")):
         raise _document_error(f"its field `openapi` must be 3.0.x or 3.1.x and is {str(version)[:40]!r}")
     if not isinstance(root.get("paths"), dict):
         raise _document_error("it has no `paths`, so there is nothing to call")
     return Document(root)
+
+
+def _convert(root: dict[str, Any]) -> dict[str, Any]:
+    version = str(root["swagger"])
+    if not version.startswith("2") or not isinstance(root.get("paths"), dict):
+        raise _document_error(
+            f"it is written in Swagger {version[:10]} without `paths` that can be read; convert it to OpenAPI 3 first"
+        )
+    return convert_document(root)
 
 
 def _document_error(sentence: str) -> InvalidPool:

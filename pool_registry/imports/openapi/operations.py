@@ -16,10 +16,11 @@ from pool_registry import secrets
 from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool
 from pool_registry.imports import FreeNames, Offer
+from pool_registry.imports.openapi.bodies import Body, read_body
 from pool_registry.imports.openapi.document import MAX_CHARS, Document, UnfitOperation, read
 from pool_registry.imports.openapi.schemas import Schemas
 from pool_registry.imports.openapi.servers import Given, first_problem, security_of, server_of
-from pool_registry.imports.openapi.styles import is_json, read_content_style, read_field_styles, read_parameter_style
+from pool_registry.imports.openapi.styles import is_json, read_content_style, read_parameter_style
 from pool_registry.network import http_client
 from pool_registry.network.address_policy import AddressPolicy
 from pool_registry.network.argument_styles import ArgumentStyle
@@ -35,8 +36,6 @@ FETCH_S = 30.0
 MAX_OPERATIONS = 2_000
 MAX_DESCRIPTION = 1_000
 METHODS = ("get", "put", "post", "delete", "patch", "head")  # options and trace are for browsers and proxies
-_SPREADABLE = {"type", "properties", "required", "title", "description", "additionalProperties"}
-_ENOUGH_FOR_A_BODY = ("application/json", "application/x-www-form-urlencoded", "text/plain")
 
 
 async def fetch(url: str, allow_private: bool = False) -> str:
@@ -118,6 +117,7 @@ class _Reading:
         self._schemas = Schemas(document)
         self._properties: dict[str, Any] = {}
         self._required: list[str] = []
+        self._together: dict[str, list[str]] = {}  # fields of an optional body, with those that it must have then
         self._places: list[dict[str, Any]] = []
 
     def offer(self, name: str, raw: Any) -> Offer:
@@ -193,30 +193,32 @@ class _Reading:
         UnfitOperation."""
         if node is None:
             return {"body": ""}
-        body = self._document.follow(node)
-        content = body.get("content")
-        written, media_type, media = _media(content if isinstance(content, dict) else {})
-        media = self._document.follow(media)
-        schema = self._schemas.schema(media.get("schema", {}))
-        required = body.get("required") is True
-        config = {"body": written, **({"media_type": media_type} if media_type else {})}
-        properties = schema.get("properties") if isinstance(schema, dict) else None
-        rules = properties if isinstance(properties, dict) else {}
-        styles = read_field_styles(media.get("encoding"), rules) if written == "form" else {}
-        if _is_spreadable(schema) and not rules.keys() & self._properties.keys() and written != "text":
-            for name, rule in rules.items():
+        described = self._document.follow(node)
+        body = read_body(self._document, self._schemas, described)
+        config = {"body": body.written, **({"media_type": body.media_type} if body.media_type else {})}
+        if body.fields and not body.fields.keys() & self._properties.keys():
+            self._demand_fields(body, described.get("required"))
+            for name, rule in body.fields.items():
                 self._properties[name] = rule
-                if required and name in schema.get("required", []):
-                    self._required.append(name)
-                style = _record(styles[name]) if name in styles else {"wire": name}
-                self._places.append({"argument": name, "at": "body", **style})
-            return config
-        argument = "body" if "body" not in self._properties else "request_body"
-        self._properties[argument] = _add_description(schema, body.get("description"))
-        if required:
-            self._required.append(argument)
+                self._places.append({"argument": name, "at": "body", **_record(_style_of(body, name))})
+            is_optional = bool(body.required) and described.get("required") is False
+            return {**config, "may_lack_body": True} if is_optional else config
+        words = ("file", "file_to_send") if body.written == "file" else ("body", "request_body")
+        argument = next((word for word in words if word not in self._properties), words[-1])
+        self._add(argument, body.schema, described.get("description"), described.get("required") is True)
         self._places.append({"argument": argument, "at": "whole", "wire": ""})
-        return {**config, "fields": list(map(_record, styles.values()))} if styles else config
+        return {**config, "fields": list(map(_record, body.styles.values()))} if body.styles else config
+
+    def _demand_fields(self, body: Body, required: Any) -> None:
+        """Ask for the fields that a body must have: always, or where `requestBody.required` is false with any other.
+
+        A document that says nothing of `required` has forgotten it: by OpenAPI's default its body is optional, but an
+        operation that names fields it must have does nothing without them.
+        """
+        if required is False:
+            self._together = {name: others for name in body.fields if (others := _others(body.required, name))}
+        else:
+            self._required += body.required
 
     def _read_returns(self, responses: Any) -> dict[str, JsonValue]:
         """The fields of the JSON that a call which went well returns; {} where the document says nothing of them."""
@@ -248,6 +250,8 @@ class _Reading:
         schema: dict[str, Any] = {"type": "object", "properties": self._properties, "additionalProperties": False}
         if self._required:
             schema["required"] = self._required
+        if self._together:
+            schema["dependentRequired"] = self._together
         if self._schemas.definitions:
             schema["$defs"] = self._schemas.definitions
         problem = schema_problem(schema)
@@ -288,30 +292,9 @@ def _record(style: ArgumentStyle) -> dict[str, Any]:
     return style.model_dump(exclude_defaults=True)
 
 
-def _media(content: Mapping[str, Any]) -> tuple[str, str, Any]:
-    """Return how the body is written, its type where that is JSON by another name, and its media object. Raises
-    UnfitOperation unless it is JSON, a form or plain text."""
-    for kind, media in content.items():
-        if is_json(kind):
-            plain = kind.strip().lower() == "application/json" or not (kind.isascii() and kind.isprintable())
-            return "json", "" if plain else kind.strip(), media
-        if kind.partition(";")[0].strip() == "*/*":
-            return "json", "", media
-    for written, media_type in (("form", "application/x-www-form-urlencoded"), ("text", "text/plain")):
-        if media_type in content:
-            return written, "", content[media_type]
-    kinds = ", ".join(content)[:120] or "nothing"
-    raise UnfitOperation(f"its body cannot be sent: it is {kinds}; only {', '.join(_ENOUGH_FOR_A_BODY)} can be written")
+def _style_of(body: Body, name: str) -> ArgumentStyle:
+    return body.styles.get(name, ArgumentStyle(wire=name))
 
 
-def _is_spreadable(schema: Any) -> bool:
-    """Whether a body's fields can be arguments of their own: a plain object with known fields."""
-    return (
-        isinstance(schema, dict)
-        and schema.keys() <= _SPREADABLE
-        and schema.get("type") == "object"
-        and isinstance(schema.get("properties"), dict)
-        and bool(schema["properties"])
-        and isinstance(schema.get("required", []), list)
-        and schema.get("additionalProperties", False) is False
-    )
+def _others(names: list[str], name: str) -> list[str]:
+    return [other for other in names if other != name]

@@ -1,7 +1,8 @@
 """The schemas of an OpenAPI operation as JSON Schema 2020-12.
 
 References are inlined; those that lead back to themselves become `$defs`. Keywords of OpenAPI's own are
-translated (3.0's `nullable` and exclusive bounds) or left out, properties that only answers have are dropped.
+translated (3.0's `nullable` and exclusive bounds) or left out, properties that only answers have are dropped, and
+what `allOf` joins is one schema where that can be.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Any
 
 from pool_registry.actions import JsonValue
 from pool_registry.imports.openapi.document import Document, UnfitOperation
+from pool_registry.imports.openapi.merge import NOTES, merge_all_of
+from pool_registry.imports.openapi.variants import list_heirs, list_labels, list_read_only, write_label
 
 MAX_SCHEMA_NODES = 5_000  # of one operation's arguments: a model has to read them
 MAX_SCHEMA_DEPTH = 50
@@ -19,7 +22,8 @@ _MAPS = {"properties", "patternProperties", "dependentSchemas"}  # keyword -> {n
 _DATA = {"enum", "const", "default", "required", "dependentRequired"}  # keywords that hold no schema
 _DROPPED = {"xml", "externalDocs", "discriminator", "example", "examples", "deprecated", "readOnly", "writeOnly"}
 _DROPPED |= {"$schema", "$id", "$anchor", "$comment", "$defs", "definitions"}  # references into $defs are inlined
-_NOTES = {"title", "description", "default"}  # what may stand beside a reference without changing its meaning
+_JOINED = {"allOf", "anyOf", "oneOf", "then", "else", "dependentSchemas"}  # keywords whose schemas meet the same object
+_NOBODY: frozenset[str] = frozenset()
 
 
 class Schemas:
@@ -31,8 +35,9 @@ class Schemas:
         self._nodes = self._depth = 0
         self.definitions: dict[str, JsonValue] = {}
 
-    def schema(self, node: Any) -> Any:
-        """`node` with local references inlined and OpenAPI's own keywords translated. Raises UnfitOperation."""
+    def schema(self, node: Any, hidden: frozenset[str] = _NOBODY) -> Any:
+        """`node` with local references inlined and OpenAPI's own keywords translated, without the properties `hidden`.
+        Raises UnfitOperation."""
         self._nodes += 1
         self._depth += 1
         if self._nodes > MAX_SCHEMA_NODES:
@@ -40,49 +45,84 @@ class Schemas:
         if self._depth > MAX_SCHEMA_DEPTH:
             raise UnfitOperation(f"the schema of its arguments is nested more than {MAX_SCHEMA_DEPTH} deep")
         try:
-            return self._translate(node)
+            return self._translate(node, hidden)
         finally:
             self._depth -= 1
 
-    def _translate(self, node: Any) -> Any:
+    def body(self, node: Any) -> Any:
+        """The schema of a body: the definitions that it joins by `allOf` are put in their place, and what its
+        discriminator chooses from is a `oneOf`. Raises UnfitOperation."""
+        heirs, nodes = list_heirs(self._document, node), self._nodes
+        if heirs:
+            discriminator = self._document.follow(node)["discriminator"]
+            try:
+                return self.schema({"oneOf": heirs, "discriminator": discriminator})
+            except UnfitOperation:
+                self._nodes = nodes  # too many variants: the fields that all have can be sent
+        schema = self.schema(node)
+        return merge_all_of(schema, self.definitions) if isinstance(schema, dict) else schema
+
+    def _translate(self, node: Any, hidden: frozenset[str]) -> Any:
         if isinstance(node, bool):
             return node
         if not isinstance(node, dict):
             raise UnfitOperation("a schema in it is neither an object nor true or false")
         reference = node.get("$ref")
         if isinstance(reference, str):
-            return self._follow_reference(reference, {key: value for key, value in node.items() if key != "$ref"})
+            beside = {key: value for key, value in node.items() if key != "$ref"}
+            return self._follow_reference(reference, beside, hidden)
         if "$dynamicRef" in node:
             raise UnfitOperation("its schema uses $dynamicRef, which cannot be recorded here")
+        hidden |= list_read_only(self._document, node)
         plain = {
-            key: self._keyword(key, value)
+            key: self._keyword(key, value, hidden if key in _JOINED else _NOBODY)
             for key, value in node.items()
             if key not in _DROPPED and not key.startswith("x-")
         }
-        _drop_read_only(plain, node, self._document)
-        return _from_30(plain) if self._document.is_30 else plain
+        if hidden:
+            _drop_properties(plain, hidden)
+        if isinstance(plain.get("oneOf"), list):
+            plain = self._settle_choice(plain, node, hidden)
+        if not self._document.is_30:
+            return merge_all_of(plain)
+        own = {key: plain.pop(key) for key in ("nullable",) if key in plain}
+        return _from_30({**merge_all_of(plain), **own})
 
-    def _keyword(self, key: str, value: Any) -> JsonValue:
+    def _keyword(self, key: str, value: Any, hidden: frozenset[str]) -> JsonValue:
         if key in _DATA:
             return value
         if key in _MAPS and isinstance(value, dict):
-            return {name: self.schema(item) for name, item in value.items()}
+            return {name: self.schema(item, hidden) for name, item in value.items()}
         if isinstance(value, list):
-            return [self.schema(item) if isinstance(item, dict | bool) else item for item in value]
-        return self.schema(value) if isinstance(value, dict) else value
+            return [self.schema(item, hidden) if isinstance(item, dict | bool) else item for item in value]
+        return self.schema(value, hidden) if isinstance(value, dict) else value
 
-    def _follow_reference(self, reference: str, beside: Mapping[str, Any]) -> Any:
+    def _settle_choice(self, plain: dict[str, Any], node: Mapping[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
+        """Keep the variants of a `oneOf` apart: by what its discriminator calls each, or, where one has lost what told
+        it from the others, by taking any of them."""
+        labels = list_labels(self._document, node)
+        if labels:
+            field = str(node["discriminator"]["propertyName"])
+            pairs = zip(plain["oneOf"], labels, strict=True)
+            return {**plain, "oneOf": [write_label(variant, field, values) for variant, values in pairs]}
+        if not hidden and not any(list_read_only(self._document, variant) for variant in node["oneOf"]):
+            return plain
+        rest = {key: value for key, value in plain.items() if key != "oneOf"}
+        choice = {"anyOf": plain["oneOf"]}
+        return merge_all_of({"allOf": [choice, rest]})
+
+    def _follow_reference(self, reference: str, beside: Mapping[str, Any], hidden: frozenset[str]) -> Any:
         if reference in self._document.recursive:
             target: Any = {"$ref": f"#/$defs/{self._define(reference)}"}
         else:
-            target = self.schema(self._document.at(reference))
+            target = self.schema(self._document.at(reference), hidden)
         if not isinstance(target, dict):
             return target
         if self._document.is_30:  # which ignores what stands beside a reference; a description does no harm
-            beside = {key: value for key, value in beside.items() if key in _NOTES}
-        more = self.schema(beside) if beside else {}
-        if more.keys() & target.keys() - _NOTES:
-            return {"allOf": [target], **more}
+            beside = {key: value for key, value in beside.items() if key in NOTES}
+        more = self.schema(beside, hidden) if beside else {}
+        if more.keys() & target.keys() - NOTES:
+            return merge_all_of({"allOf": [target], **more})
         return {**target, **more}
 
     def _define(self, reference: str) -> str:
@@ -98,14 +138,20 @@ class Schemas:
         return self._names[reference]
 
 
-def _drop_read_only(plain: dict[str, Any], node: Mapping[str, Any], document: Document) -> None:
-    """Remove the properties that a caller must not send."""
-    properties = node.get("properties")
-    for name, rule in properties.items() if isinstance(properties, dict) else ():
-        if isinstance(rule, dict) and document.follow(rule).get("readOnly") is True:
-            plain["properties"].pop(name)
-            if isinstance(plain.get("required"), list):
-                plain["required"] = [other for other in plain["required"] if other != name]
+def _drop_properties(plain: dict[str, Any], names: frozenset[str]) -> None:
+    """Remove properties that a caller must not send, and each demand for them."""
+    properties, demands = plain.get("properties"), plain.get("dependentRequired")
+    if isinstance(properties, dict):
+        plain["properties"] = {name: rule for name, rule in properties.items() if name not in names}
+    if "required" in plain:
+        plain["required"] = _without(plain["required"], names)
+    if isinstance(demands, dict):
+        plain["dependentRequired"] = {name: _without(others, names) for name, others in demands.items()}
+
+
+def _without(listed: Any, names: frozenset[str]) -> Any:
+    """A list of names without those in `names`; anything else as it is."""
+    return [name for name in listed if name not in tuple(names)] if isinstance(listed, list) else listed
 
 
 def _from_30(schema: dict[str, Any]) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def server_of(document: Document, given: Given, places: Sequence[Mapping[str, An
     if "{" in url:
         raise UnfitOperation(f"its server {url[:120]!r} has a variable without a value; give the base URL")
     try:
-        url = urljoin(given.source, url) if given.source else url
+        url = urljoin(given.source, url) if given.source else f"https:{url}" if url.startswith("//") else url
         policy = AddressPolicy(private=given.allow_private, typed=True)
         http_client.check_url(url, policy)
     except ValueError as error:

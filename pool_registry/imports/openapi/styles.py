@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pool_registry.imports.openapi.document import UnfitOperation
+from pool_registry.imports.openapi.files import ask_for_file, holds_file, is_text
+from pool_registry.imports.openapi.merge import NOTES
 from pool_registry.network.argument_styles import ArgumentStyle, Style
 
 _STYLES: dict[str, Style] = {
@@ -17,6 +19,7 @@ _STYLES: dict[str, Style] = {
     "pipeDelimited": "pipe",
     "deepObject": "deep",
 }
+_STYLE_WORDS = ("style", "explode", "allowReserved")
 _OF_QUERY = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
 _OF_PLACE = {"path": ("simple", "label", "matrix"), "query": _OF_QUERY, "header": ("simple",), "cookie": ("form",)}
 
@@ -48,6 +51,13 @@ def read_field_styles(encoding: Any, properties: Mapping[str, Any]) -> dict[str,
     return {name: _read_field(name, (encoding or {}).get(name), properties.get(name, {})) for name in names}
 
 
+def read_part_styles(encoding: Any, properties: Mapping[str, Any], reads_style: bool) -> dict[str, ArgumentStyle]:
+    """How the fields of a multipart form are written, by name. OpenAPI 3.0 does not read the `style` of a part."""
+    if encoding is not None and not isinstance(encoding, Mapping):
+        raise UnfitOperation("the `encoding` of its body is no object")
+    return {name: _read_part(name, (encoding or {}).get(name), rule, reads_style) for name, rule in properties.items()}
+
+
 def is_json(media_type: str) -> bool:
     plain = media_type.partition(";")[0].strip().lower()
     return plain == "application/json" or plain.endswith("+json")
@@ -56,7 +66,7 @@ def is_json(media_type: str) -> bool:
 def _read_field(name: str, encoding: Any, schema: Any) -> ArgumentStyle:
     raw = encoding if isinstance(encoding, Mapping) else {}
     try:
-        if any(word in raw for word in ("style", "explode", "allowReserved")):  # then `contentType` says nothing
+        if any(word in raw for word in _STYLE_WORDS):  # then `contentType` says nothing
             style = _read_style(name, raw, _OF_QUERY)
             _check_writable(style, "form", schema)
             return style
@@ -65,13 +75,57 @@ def _read_field(name: str, encoding: Any, schema: Any) -> ArgumentStyle:
         raise UnfitOperation(f"field {name[:60]} of its form: cannot be sent: {reason}") from reason
 
 
+def _read_part(name: str, encoding: Any, schema: Any, reads_style: bool) -> ArgumentStyle:
+    raw = encoding if isinstance(encoding, Mapping) else {}
+    try:
+        if any(isinstance(rule, Mapping) and rule.get("required") is True for rule in _headers(raw)):
+            raise UnfitOperation("its part needs headers of its own, which a call cannot name")
+        if reads_style and any(word in raw for word in _STYLE_WORDS):
+            style = _read_style(name, raw, ("form", "deepObject"))
+            _check_writable(style, "multipart", schema)
+            return style
+        return _read_part_type(name, str(raw.get("contentType") or ""), schema, reads_style)
+    except UnfitOperation as reason:
+        raise UnfitOperation(f"field {name[:60]} of its form: cannot be sent: {reason}") from reason
+
+
+def _read_part_type(name: str, content_type: str, schema: Any, is_31: bool) -> ArgumentStyle:
+    has_no_type = is_31 and not content_type and isinstance(schema, Mapping) and not schema.keys() - NOTES
+    kinds = (
+        "application/octet-stream" if has_no_type else content_type
+    )  # as OpenAPI 3.1 has it for a part without a type
+    if not (kinds.isascii() and kinds.isprintable()):
+        raise UnfitOperation(f"its content type {kinds[:60]!r} is none")
+    if ask_for_file(schema, kinds) is not None:
+        return ArgumentStyle(wire=name, style="file", media_type=kinds or _name_content(schema))
+    if holds_file(schema):
+        raise UnfitOperation("a file within an object or a nested list has no way to be written")
+    if not content_type:
+        return ArgumentStyle(wire=name, style="field")
+    style = _read_content_type(content_type, schema)
+    fits = is_json if style == "json" else is_text
+    kind = next(part.strip() for part in content_type.split(",") if fits(part.strip()))
+    return ArgumentStyle(wire=name, style=style, media_type=kind)
+
+
+def _name_content(schema: Any) -> str:
+    """The type of content that a file, or each file of a list, has by its own schema."""
+    items = schema.get("items") if isinstance(schema.get("items"), Mapping) else {}
+    return str(schema.get("contentMediaType") or items.get("contentMediaType") or "")
+
+
+def _headers(encoding: Mapping[str, Any]) -> list[Any]:
+    headers = encoding.get("headers")
+    return list(headers.values()) if isinstance(headers, Mapping) else []
+
+
 def _read_content_type(content_type: Any, schema: Any) -> Style:
     if content_type is None:
         return "field"
     types = [part.strip() for part in str(content_type).split(",")]
     if any(map(is_json, types)):
         return "json"
-    if any(part.partition(";")[0] == "text/plain" for part in types) and not _is_type(schema, "object"):
+    if any(map(is_text, types)) and not _is_type(schema, "object"):
         return "field"
     raise UnfitOperation(f"its content type is {str(content_type)[:60]}; only JSON and plain text can be written")
 

@@ -6,71 +6,21 @@ is as qs and Stripe write it.
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
 
-from pool_registry.actions import Action, Observation, Status
-from pool_registry.calls.live_pool import live_pool
-from pool_registry.imports import Offer
-from pool_registry.imports.openapi import operations
+from pool_registry.actions import Status
 from pool_registry.kinds import load_config
-from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.openapi import request
+from tests.pool_registry.support.recorder import call, read_offer
 
 COLORS = ["blue", "black"]
 RGB = {"R": 100, "G": 200}
 TEXTS = {"type": "array", "items": {"type": "string"}}
 NUMBERS = {"type": "object", "properties": {"R": {"type": "integer"}, "G": {"type": "integer"}}}
 ROWS = {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "string"}}}}
-
-
-@dataclass
-class Recorder:
-    """A server that keeps the target, headers and body of each request as they came."""
-
-    address: str = ""
-    targets: list[str] = field(default_factory=list)
-    headers: list[dict[str, str]] = field(default_factory=list)
-    bodies: list[str] = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def recorder() -> Iterator[Recorder]:
-    record = Recorder()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            record.targets.append(self.path)
-            record.headers.append({name.lower(): value for name, value in self.headers.items()})
-            record.bodies.append(self.rfile.read(int(self.headers.get("content-length") or 0)).decode())
-            self.send_response(204)
-            self.end_headers()
-
-        do_GET = do_POST
-
-        def log_message(self, *_: object) -> None:
-            """Keep standard error clean."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    record.address = f"http://127.0.0.1:{server.server_port}"
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield record
-    server.shutdown()
-    server.server_close()
-
-
-def read_offer(path: str, method: str, operation: dict[str, Any], address: str = "https://api.example.com") -> Offer:
-    document = {"openapi": "3.0.3", "servers": [{"url": address}], "paths": {path: {method: operation}}}
-    [offer] = operations.list_operations(json.dumps(document))
-    return offer
 
 
 def parameter(at: str, rule: dict[str, Any], schema: Any = None) -> dict[str, Any]:
@@ -82,16 +32,6 @@ def form(encoding: dict[str, Any] | None, properties: dict[str, Any], **more: An
     media = {"schema": {"type": "object", "properties": properties, **more}}
     content = {"application/x-www-form-urlencoded": media | ({"encoding": encoding} if encoding is not None else {})}
     return {"requestBody": {"content": content}}
-
-
-def call(offer: Offer, arguments: dict[str, Any]) -> Observation:
-    assert not offer.problem, offer.problem
-
-    async def call_once() -> Observation:
-        async with live_pool(Pool(name="p", workers=(offer.spec,))) as pool:
-            return await pool.call(Action(offer.spec.name, arguments))
-
-    return asyncio.run(call_once())
 
 
 @pytest.mark.parametrize(
@@ -199,7 +139,7 @@ def test_forms_are_written_as_their_encoding_says(recorder, encoding, value, bod
     described = form(None if encoding is None else {"c": encoding}, {"c": {}}, additionalProperties=whole)
     offer = read_offer("/x", "post", described, recorder.address)
     assert call(offer, {"body": {"c": value}} if whole else {"c": value}).ok
-    assert recorder.bodies[-1] == body
+    assert recorder.bodies[-1] == body.encode()
     assert recorder.headers[-1]["content-type"] == "application/x-www-form-urlencoded"
 
 
@@ -207,7 +147,7 @@ def test_json_by_another_name_is_sent_under_that_name(recorder):
     media = {"application/merge-patch+json": {"schema": {"type": "object", "properties": {"a": {"type": "string"}}}}}
     assert call(read_offer("/x", "post", {"requestBody": {"content": media}}, recorder.address), {"a": "b"}).ok
     assert recorder.headers[-1]["content-type"] == "application/merge-patch+json"
-    assert recorder.bodies[-1] == '{"a": "b"}'
+    assert recorder.bodies[-1] == b'{"a": "b"}'
 
 
 @pytest.mark.parametrize(
@@ -227,7 +167,12 @@ def test_json_by_another_name_is_sent_under_that_name(recorder):
         (form({"c": {"style": "simple"}}, {"c": {}}), "the style 'simple' has no meaning there"),
         (form({"c": {"style": "form"}}, {"c": ROWS}), "no rule for lists and objects within it"),
         ({"requestBody": {"content": {"multipart/form-data": {}}}}, "it is multipart/form-data; only"),
-        ({"requestBody": {"content": {"application/octet-stream": {}}}}, "it is application/octet-stream; only"),
+        (
+            {"requestBody": {"content": {"application/octet-stream": {"schema": ROWS}}}},
+            "it is application/octet-stream; only",
+        ),
+        ({"requestBody": {"content": {"application/xml": {"schema": NUMBERS}}}}, "it is application/xml; its fields"),
+        ({"requestBody": {"content": {"multipart/related": {}}}}, "it is multipart/related; of forms with parts"),
     ],
 )
 def test_what_no_rule_covers_is_refused_at_import(operation, sentence):
@@ -241,6 +186,9 @@ def test_what_no_rule_covers_is_refused_at_import(operation, sentence):
         ("query", {}, [[1], [2]], "a list or an object within it cannot be sent"),
         ("query", {"explode": False}, {"a": {"b": 1}}, "a list or an object within it cannot be sent"),
         ("query", {"style": "spaceDelimited"}, ["a b", "c"], "holds the character that divides"),
+        ("query", {"style": "deepObject"}, {"a": {"b": []}, "d": 1}, "an empty list or object within an object"),
+        ("query", {"style": "deepObject"}, {"a[b": 1}, "holds a bracket"),
+        ("header", {"explode": True}, {"a=b": 1}, "holds the character that divides"),
         ("query", {"style": "pipeDelimited"}, ["a|b", "c"], "holds the character that divides"),
         ("header", {}, ["a,b", "c"], "holds the character that divides"),
         ("cookie", {}, COLORS, "a cookie takes no list or object"),
