@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -20,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from orchestrator.traces.store import Store
 from pool_registry.secrets import resolve
 from pool_registry.text import shorten
+from pool_registry.validation_words import join_problems, list_problems
 from studio.access.accounts import AccountError, Tokens
 from studio.access.permissions import Need, Permissions, needs
 from studio.access.request_guards import LOOPBACK, SameOrigin
@@ -83,6 +85,7 @@ def create_model_app(
     app.router.routes.extend(mcp_routes)
     app.add_exception_handler(ApiError, _handle_api_error)
     app.add_exception_handler(HTTPException, _handle_http_error)
+    app.add_exception_handler(RequestValidationError, _handle_bad_request)
     app.add_exception_handler(Exception, _handle_unexpected_error)
     _add_routes(app, model)
     app.include_router(approval_routes())
@@ -277,6 +280,12 @@ async def _handle_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException), "registered for HTTPException"
     message = f"{request.method} {request.url.path} is not served here: {error.detail}"
     return await _handle_api_error(request, ApiError(error.status_code, message, "not_found"))
+
+
+async def _handle_bad_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError), "registered for RequestValidationError"
+    message = join_problems(list_problems(error.errors()))
+    return await _handle_api_error(request, ApiError(400, message, "invalid_value"))
 
 
 async def _handle_unexpected_error(request: Request, error: Exception) -> Response:
