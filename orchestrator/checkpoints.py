@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from assets import asset
 from orchestrator.binding.learnt_worker import LearntWorker, describe_starter
-from orchestrator.errors import UnknownOrchestrator
+from orchestrator.errors import MisplacedModel, UnknownOrchestrator
 from orchestrator.orchestrator_name import split_options
 from orchestrator.out_of_depth.learnt_queries import FILE as LEARNT_QUERIES
 from orchestrator.prompt_styles import PROMPTS, PromptStyle
@@ -148,8 +148,9 @@ def find_checkpoint(name: str) -> tuple[Path, Checkpoint]:
     """
     folder = _find_folder(split_options(name)[0])
     if folder is None:
-        guess = _guess_meaning(split_options(name)[0]) or f"there is no checkpoint {name!r}"
-        raise UnknownOrchestrator(f"{guess}; there are: {', '.join(checkpoint_names())}")
+        if guess := _guess_meaning(split_options(name)[0]):
+            raise MisplacedModel(guess)
+        raise UnknownOrchestrator(f"there is no checkpoint {name!r}; there are: {', '.join(checkpoint_names())}")
     return folder, read_checkpoint(folder)
 
 

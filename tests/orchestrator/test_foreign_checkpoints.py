@@ -97,3 +97,9 @@ def test_an_adapter_of_another_base_is_no_orchestrator(tmp_path):
     adapter = make_adapter(tmp_path / "one", "org/some-model")
     with pytest.raises(UnknownOrchestrator, match=r"made for another model than .*give org/some-model as the model"):
         inspect_folder(adapter, "starter:tiny")
+
+
+def test_a_run_says_so_without_a_list_of_everything_else():
+    result = CliRunner().invoke(app, ["run", "hello", "--orchestrator", "qwen3:0.6b"])
+    assert isinstance(result.exception, UnknownOrchestrator)
+    assert str(result.exception).startswith("qwen3:0.6b is Ollama's name") and "router" not in str(result.exception)
