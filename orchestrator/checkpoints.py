@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import re
+import shlex
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,15 +22,19 @@ from pydantic import BaseModel, Field, ValidationError
 
 from assets import asset
 from orchestrator.binding.learnt_worker import LearntWorker, describe_starter
-from orchestrator.errors import UnknownOrchestrator
+from orchestrator.errors import MisplacedModel, UnknownOrchestrator
 from orchestrator.orchestrator_name import split_options
 from orchestrator.out_of_depth.learnt_queries import FILE as LEARNT_QUERIES
 from orchestrator.prompt_styles import PROMPTS, PromptStyle
 from orchestrator.reader.cards import ListingFormat, make_listing_format
 from pool_registry.actions import JsonValue
 from pool_registry.atomic_write import flush_to_disk, write_atomically
+from pool_registry.language_models.adapter_folder import ADAPTER_CONFIG
+from pool_registry.language_models.model_guesses import CONFIG as MODEL_CONFIG
+from pool_registry.language_models.model_guesses import explain_served
 from pool_registry.storage.data_folder import find_home
 from pool_registry.strict_model import StrictModel
+from pool_registry.validation_words import describe_problems
 
 log = logging.getLogger(__name__)
 MANIFEST = "podium.json"
@@ -143,6 +148,8 @@ def find_checkpoint(name: str) -> tuple[Path, Checkpoint]:
     """
     folder = _find_folder(split_options(name)[0])
     if folder is None:
+        if guess := _guess_meaning(split_options(name)[0]):
+            raise MisplacedModel(guess)
         raise UnknownOrchestrator(f"there is no checkpoint {name!r}; there are: {', '.join(checkpoint_names())}")
     return folder, read_checkpoint(folder)
 
@@ -197,7 +204,7 @@ def read_checkpoint(folder: Path, verify: bool = False) -> Checkpoint:
     try:
         checkpoint = Checkpoint.model_validate_json((folder / MANIFEST).read_bytes())
     except (OSError, ValidationError) as error:
-        reason = str(error).splitlines()[0]
+        reason = describe_problems(error) if isinstance(error, ValidationError) else str(error).splitlines()[0]
         raise UnknownOrchestrator(f"{folder} holds no complete checkpoint ({MANIFEST}: {reason})") from error
     for file, mark in checkpoint.files.items():
         path = folder / file
@@ -295,6 +302,18 @@ def _find_folder(name: str) -> Path | None:
         if (folder / MANIFEST).is_file():
             return folder
     return None
+
+
+def _guess_meaning(name: str) -> str:
+    """What a name that is no checkpoint's seems to be, and what to do; "" where nothing can be guessed."""
+    with suppress(OSError, RuntimeError, ValueError):  # no path at all
+        folder = Path(name).expanduser()
+        if (folder / MODEL_CONFIG).is_file() or (folder / ADAPTER_CONFIG).is_file():
+            command = f"podium make-orchestrator {shlex.quote(name)}"
+            return f"{name} is a trained folder without {MANIFEST}: make it an orchestrator with `{command}`"
+        if served := explain_served(name):
+            return f"{served}, then take model:WORKER as the orchestrator"
+    return ""
 
 
 @lru_cache(maxsize=256)

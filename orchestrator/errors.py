@@ -11,6 +11,10 @@ class UnknownOrchestrator(OrchestratorError):
     """The name of an orchestrator does not resolve on this pool."""
 
 
+class MisplacedModel(UnknownOrchestrator):
+    """The name is that of a model which belongs elsewhere, or is no orchestrator yet."""
+
+
 class InvalidQuery(OrchestratorError):
     """The query is empty or longer than an episode takes."""
 

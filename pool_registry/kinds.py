@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from pool_registry.errors import InvalidPool
 from pool_registry.extensions.extension_table import ExtensionTable
+from pool_registry.validation_words import field_problems as field_problems
 from pool_registry.worker import Role, Worker, WorkerSpec
 
 
@@ -137,22 +138,3 @@ def load_config(spec: WorkerSpec) -> BaseModel:
 def open_worker(spec: WorkerSpec) -> Worker[Any]:
     """Open a worker for calls. Raises InvalidPool when its kind or configuration is wrong."""
     return kind_of(spec).load()(spec, load_config(spec))
-
-
-PLAIN_WORDS = {
-    "string_too_short": "this must not be empty",
-    "string_pattern_mismatch": "use small letters, digits, _ and -, starting with a letter; 48 at most",
-    "missing": "this is missing",
-    "extra_forbidden": "there is no such setting here",
-}
-
-
-def field_problems(error: ValidationError) -> list[tuple[str, str]]:
-    """Turn pydantic's errors into (field, plain sentence)."""
-    return [
-        (
-            ".".join(str(part) for part in item["loc"]),
-            PLAIN_WORDS.get(item["type"], item["msg"].removeprefix("Value error, ")),
-        )
-        for item in error.errors(include_url=False)
-    ]

@@ -10,7 +10,20 @@ from typing import Annotated, Literal
 import typer
 
 from orchestrator.orchestrator_name import MAX_SAMPLES, TurnOptions, add_options
-from studio.cli import approvals, binding, credit, export, housekeeping, memory, pool, publish, restore, serve, what_if
+from studio.cli import (
+    approvals,
+    binding,
+    credit,
+    export,
+    foreign_checkpoints,
+    housekeeping,
+    memory,
+    pool,
+    publish,
+    restore,
+    serve,
+    what_if,
+)
 from studio.cli.options import (
     FinalizerOption,
     HomeOption,
@@ -36,6 +49,7 @@ app.command()(publish.publish)
 app.command("what-if")(what_if.what_if)
 app.command()(approvals.approvals)
 app.command()(binding.binding)
+app.command("make-orchestrator")(foreign_checkpoints.make_orchestrator)
 app.command()(credit.credit)
 app.command()(restore.restore)
 app.command("delete")(housekeeping.delete)

@@ -29,6 +29,7 @@ from studio.access.request_guards import GRADIO_ROUTES, LOOPBACK, GradioGate, Sa
 from studio.access.roles import UserRole
 from studio.export.routes import export_routes
 from studio.frame.added_pages import draw_page, include_routes
+from studio.frame.bad_requests import answer_bad_requests
 from studio.frame.navigation import PAGES
 from studio.frame.theme import head, theme
 from studio.frame.uploads import upload_routes
@@ -60,6 +61,7 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
     app.include_router(upload_routes())
     app.include_router(housekeeping_routes(runtime))
     app.include_router(search_routes(runtime))
+    answer_bad_requests(app)
     app.add_middleware(GradioGate)
     blocks = pages(runtime, problems)
     if login:

@@ -23,7 +23,7 @@ from pydantic import (
 from assets import asset
 from orchestrator.prompt_styles import PROMPTS
 from orchestrator.repairs.table import in_table_order, leave_out
-from pool_registry.kinds import PLAIN_WORDS
+from pool_registry.validation_words import field_problems
 from pool_registry.worker import NAME_PATTERN
 from trainer.errors import InvalidRecipe
 from trainer.job_place import HERE, JobPlace, PlaceText, parse_place
@@ -344,13 +344,8 @@ def list_presets() -> list[str]:
     return [name for name in order if name in available] + sorted(available.difference(order))
 
 
-_ALTERNATIVES = ("str", "list[str]")  # what pydantic adds to the key where a value may be one of two types
-
-
 def _list_problems(error: ValidationError) -> list[tuple[str, str]]:
-    problems: dict[str, str] = {}
-    for item in error.errors(include_url=False):
-        key = ".".join(str(part) for part in item["loc"] if part not in _ALTERNATIVES)
-        problems.setdefault(key, PLAIN_WORDS.get(item["type"], item["msg"].removeprefix("Value error, ")))
+    """The problems by key; what a section says of itself is left out where one of its keys is wrong."""
+    problems = dict(field_problems(error))
     deeper = {key.rpartition(".")[0] for key in problems}
     return [(key, what) for key, what in problems.items() if key == "" or key not in deeper]

@@ -46,7 +46,7 @@ class JsonRules:
 
     def add_value(self, schema: object, quotes: Quotes, root: Mapping[str, JsonValue], levels: int = MAX_LEVELS) -> str:
         """An expression for the values of a schema; `root` is the one that its references point into."""
-        schema = _resolve(schema, root)
+        schema = resolve_local(schema, root)
         if not isinstance(schema, Mapping) or levels == 0:
             return self.add_any(quotes, levels)
         parts = schema.get("anyOf") or schema.get("oneOf")
@@ -179,7 +179,7 @@ def _join_members(members: Sequence[tuple[str, bool]]) -> str:
     return f"({' | '.join(choices)})?"
 
 
-def _resolve(schema: object, root: Mapping[str, JsonValue], hops: int = 8) -> object:
+def resolve_local(schema: object, root: Mapping[str, JsonValue], hops: int = 8) -> object:
     """The schema that a local reference points to; None (any value) where it points nowhere."""
     while isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str):
         place: object = root

@@ -21,7 +21,7 @@ from orchestrator.choice.scores import SCORES
 from orchestrator.dialects import find_dialect
 from orchestrator.engine.episode_loop import AGENT_WITH_TOOLS, Orchestrator
 from orchestrator.engine.release import complete_orchestrator
-from orchestrator.errors import UnknownOrchestrator
+from orchestrator.errors import MisplacedModel, UnknownOrchestrator
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, split_options
 from orchestrator.plan import Turn
 from orchestrator.policies.cascade import CascadePolicy
@@ -394,6 +394,8 @@ def _open_checkpoint(
 ) -> Orchestrator:
     try:
         return checkpoint_policy(pool, name.strip(), draw, plan())
+    except MisplacedModel:
+        raise
     except UnknownOrchestrator as error:
         problem = POLICIES.problems.get(OrchestratorName.parse(name).policy)
         if problem:

@@ -10,20 +10,33 @@ from pool_registry.errors import WorkerFault
 
 MAX_CONFIG_BYTES = 64_000_000  # an index of many shards is the largest
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
+ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_CODE = "megatron_config"  # with it, peft imports a module that the configuration names
 
 
 def check_adapter(folder: Path) -> None:
     """Refuse an adapter that peft would read code for: pickled weights, or a module to import. Raises WorkerFault."""
+    if (folder / "config.json").is_file() and not (folder / ADAPTER_CONFIG).is_file():
+        raise WorkerFault("model_refused", f"{folder} is a whole model, no adapter: put it under model")
     if not (folder / ADAPTER_WEIGHTS).is_file():
         raise WorkerFault("model_refused", f"{folder} has no {ADAPTER_WEIGHTS}; other formats can hold code")
-    config = folder / "adapter_config.json"
+    config = folder / ADAPTER_CONFIG
     if not config.is_file():
         raise WorkerFault("model_refused", f"{folder} has no adapter_config.json to go by")
     document = read_json(config)
     if isinstance(document, dict) and document.get(ADAPTER_CODE):
         sentence = f"{folder} wants other code to run ({ADAPTER_CODE} in adapter_config.json); that is not done here"
         raise WorkerFault("model_refused", sentence)
+
+
+def read_base(folder: Path) -> str:
+    """The base model that an adapter's configuration names; "" where it names none or cannot be read."""
+    try:
+        document = read_json(folder / ADAPTER_CONFIG)
+    except WorkerFault:
+        return ""
+    base = document.get("base_model_name_or_path") if isinstance(document, dict) else None
+    return base[:300] if isinstance(base, str) else ""
 
 
 def read_json(path: Path) -> JsonValue:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -16,6 +17,7 @@ from pool_registry.language_models.completion import (
     INSTRUCTION,
     Completion,
     CompletionOptions,
+    Grammar,
     Message,
     agent_messages,
     estimate_completion,
@@ -63,23 +65,31 @@ class Agent(Worker[C]):
 
     role = "agent"
     parameters = INSTRUCTION
+    grammar: Grammar | None = None  # that the replies to its calls are held to
+
+    def hold_to(self, grammar: Grammar) -> Self:
+        """This agent with replies that follow a grammar, as far as its model can be held to one; it uses no tools."""
+        held = copy.copy(self)
+        held.grammar = grammar
+        return held
 
     async def call(self, call: Call) -> Reply:
         """Send the role, what the step may see and the instruction; return what the model wrote. A skill that the
         instruction names goes along; one that the model asks for is sent in a second request. With tools of its own
         the agent calls them in an episode one level deeper, until it answers."""
         role, instruction, limits = self.config.role, call.text("instruction"), self.limits
-        if self.config.tools:
+        if self.config.tools and self.grammar is None:
             if call.scope is None:
                 raise WorkerFault("no_episode", f"{self.spec.name} has tools, which it calls inside a run only")
             return await call.scope.use_tools(self.spec.name, self.config.tools, instruction, call.visible)
         skills, room = self._load_skills(), self.find_room(call)
+        options = CompletionOptions(grammar=self.grammar)
         read = find_named(skills, instruction)
         messages = self._write_messages(call, skills, room)
-        completion = await self.complete(give_with_task(messages, read) if read else messages)
+        completion = await self.complete(give_with_task(messages, read) if read else messages, options)
         usage = completion.usage
         if read is None and (read := find_requested(skills, completion.text)) is not None:
-            completion = await self.complete(give_on_request(messages, completion.text, read))
+            completion = await self.complete(give_on_request(messages, completion.text, read), options)
             usage = usage + completion.usage
         context = describe_context(role, instruction, call.visible, room, limits, skills, read)
         return Reply(completion.text, usage, completion.prompt, context=context)

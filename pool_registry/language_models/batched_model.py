@@ -91,7 +91,7 @@ class LoadedModel:
             )
         self.model.to(self.device).eval()
         speed_up_on_cpu(self.model)
-        self.adapters = Adapters(self.model)
+        self.adapters = Adapters(self.model, folder=folder)
         self.prefixes = PrefixCache(self.model)
         self.ends = _end_tokens(self.model, self.tokenizer)
         self.context = int(getattr(self.model.config, "max_position_embeddings", 2048))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pool_registry.errors import WorkerFault
+from pool_registry.language_models.adapter_fit import check_fit
 from pool_registry.language_models.adapter_folder import ADAPTER_WEIGHTS, check_adapter
 
 KEPT = 8  # adapters of one base in memory; the one that was not used for longest makes room
@@ -26,10 +27,12 @@ Key = tuple[Path, int, int]
 
 
 class Adapters:
-    """The adapters of one model. Not thread-safe: only the thread that generates may call it."""
+    """The adapters of one model, which lies in `folder`. Not thread-safe: only the thread that generates may call."""
 
-    def __init__(self, model: Any, kept: int = KEPT, max_copy_bytes: int = MAX_COPY_BYTES) -> None:
-        self._model = model
+    def __init__(
+        self, model: Any, kept: int = KEPT, max_copy_bytes: int = MAX_COPY_BYTES, folder: Path | None = None
+    ) -> None:
+        self._model, self._folder = model, folder
         self._kept = kept
         self._max_copy_bytes = max_copy_bytes
         self._tuned: Any = None  # peft's view of the model, once there is an adapter
@@ -92,6 +95,8 @@ class Adapters:
         from peft import PeftModel
 
         config = _read_config(adapter)
+        if self._folder is not None:
+            check_fit(adapter, self._folder)
         self._unmerge()
         self._active = _UNKNOWN
         name = f"adapter{next(self._numbers)}"

@@ -20,6 +20,7 @@ from pool_registry.atomic_write import make_once
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.adapter_folder import read_json
 from pool_registry.language_models.auto_classes import import_auto_classes
+from pool_registry.language_models.model_guesses import explain_reference
 from pool_registry.storage.data_folder import find_home
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ def model_path(reference: str) -> Path:
         with _convert_lock:
             return make_once(starter_folder(), _convert_starter)
     folder = Path(reference).expanduser()
-    _check_folder(folder)
+    _check_folder(folder, reference)
     return folder
 
 
@@ -81,13 +82,15 @@ def _fetch(repository: str) -> Path:
     return folder
 
 
-def _check_folder(folder: Path) -> None:
+def _check_folder(folder: Path, reference: str | None = None) -> None:
     """Refuse a folder that cannot be loaded without running what is in it. Raises WorkerFault with the reason.
 
     Only configurations and the list of weight files are looked at, as JSON; no library has read anything by then.
     """
     if not (folder / "config.json").is_file():
-        raise WorkerFault("model_missing", f"{folder} holds no config.json; give the folder of a checkpoint")
+        guess = explain_reference(str(folder) if reference is None else reference)
+        sentence = guess or f"{folder} holds no config.json; give the folder of a checkpoint"
+        raise WorkerFault("model_missing", sentence)
     for config in sorted(folder.glob("*config.json")):
         if _has_key(read_json(config), "auto_map"):
             sentence = f"{folder} wants to run its own code (auto_map in {config.name}); that is not done here"

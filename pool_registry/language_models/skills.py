@@ -14,6 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field, ValidationError
 
 from pool_registry.language_models.completion import Message, estimate_tokens, strip_special
+from pool_registry.validation_words import describe_problems
 
 SKILL_FILE = "SKILL.md"
 MAX_SKILLS = 16  # of one agent: their descriptions are in every prompt
@@ -132,8 +133,7 @@ def _read_frontmatter(path: Path, text: str) -> Frontmatter:
         return Frontmatter.model_validate(yaml.safe_load(text))
     # PyYAML lets through what its own functions raise: ValueError for `2020-13-45`, AttributeError for `!!timestamp x`.
     except (yaml.YAMLError, RecursionError, ValueError, AttributeError) as error:
-        problem = error.errors()[0] if isinstance(error, ValidationError) else None
-        reason = f"{'.'.join(map(str, problem['loc'])) or 'it'}: {problem['msg']}" if problem else "it is no YAML"
+        reason = describe_problems(error) if isinstance(error, ValidationError) else "it is no YAML"
         raise InvalidSkill(
             f"the frontmatter of {path} cannot be used: {reason}. It needs name (a-z, 0-9, single hyphens, at most 64 "
             "characters) and description (1 to 1,024 characters)"

@@ -17,6 +17,7 @@ from pool_registry.language_models.completion import Grammar
 
 MAX_COMPILED = 64  # grammars that a model keeps compiled
 MAX_CLOSING = 1000  # tokens that closing a reply may take
+MAX_REPEATS = 8  # of a token in a row, before others are tried
 # Tried in this order where a reply that ran into its token limit is closed: what ends a value, else what begins one.
 CLOSERS = ('"', "}", "]", ")", "\n", "0")
 
@@ -56,11 +57,14 @@ class GrammarCompiler:
         matcher.reset()
         matcher.consume_tokens(ids)
         closing: list[int] = []
+        stuck: set[int] = set()
         while not matcher.is_accepting() and not matcher.is_stopped() and len(closing) < MAX_CLOSING:
-            tokens = matcher.compute_ff_tokens() or [self._choose_closer(matcher)]
+            forced = matcher.compute_ff_tokens()
+            tokens = forced or [self._choose_closer(matcher, stuck)]
             if not matcher.consume_tokens(tokens):
                 break
             closing += tokens
+            stuck = set() if forced else self._list_stuck(closing, stuck)
         return closing
 
     def guess_forced(self, matcher: LLMatcher) -> list[int]:
@@ -73,13 +77,23 @@ class GrammarCompiler:
             raise WorkerFault("bad_grammar", f"the grammar cannot be used: {matcher.get_error()[:300]}")
         return matcher
 
-    def _choose_closer(self, matcher: LLMatcher) -> int:
+    def _list_stuck(self, closing: Sequence[int], stuck: set[int]) -> set[int]:
+        """The tokens that have not led on: one may be repeated a few times, in a text that waits for another letter
+        (the @ of an address) for ever. Behind the end of a text, and behind what was forced, all are free again."""
+        newest = closing[-1]
+        if [newest] == self._tokenizer.tokenize_str('"'):
+            return set()
+        repeats = len(closing) >= MAX_REPEATS and set(closing[-MAX_REPEATS:]) == {newest}
+        return {*stuck, newest} if stuck or repeats else stuck
+
+    def _choose_closer(self, matcher: LLMatcher, stuck: Collection[int]) -> int:
         for text in CLOSERS:
             tokens = self._tokenizer.tokenize_str(text)
-            if len(tokens) == 1 and matcher.validate_tokens(tokens) == 1:
+            if len(tokens) == 1 and tokens[0] not in stuck and matcher.validate_tokens(tokens) == 1:
                 return tokens[0]
         allowed: list[int] = _unpack(matcher.compute_bitmask()).nonzero()[0].tolist()
-        return min(allowed, key=lambda token: (len(self._tokenizer.decode_bytes([token])), token))
+        free = [token for token in allowed if token not in stuck]
+        return min(free or allowed, key=lambda token: (len(self._tokenizer.decode_bytes([token])), token))
 
 
 class TokenMasks:

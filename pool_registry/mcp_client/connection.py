@@ -22,6 +22,7 @@ from pool_registry.mcp_client.http import HttpLink
 from pool_registry.mcp_client.server import McpServer
 from pool_registry.mcp_client.stdio import TOO_LARGE, StdioLink
 from pool_registry.secrets import redact
+from pool_registry.validation_words import describe_problems, drop_library_words
 
 CONNECT_S = 60.0  # to start and to introduce itself; npx and uvx may have to fetch a server first
 LIST_S = 15.0
@@ -171,5 +172,6 @@ def _innermost(error: BaseException) -> BaseException:
 
 def _words(error: BaseException) -> str:
     """Format an error's message for a person: on one line, without secrets."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    written = describe_problems(error) if isinstance(error, ValidationError) else drop_library_words(str(error))
+    text = " ".join(written.split()) or type(error).__name__
     return redact(clean_text(text))[:MAX_SAID]

@@ -202,12 +202,20 @@ def _arguments_of(function: Callable[..., Any]) -> Callable[..., Any]:
     return arguments
 
 
+def _write_problem(item: Mapping[str, Any]) -> dict[str, Any]:
+    """One of pydantic's errors, for the studio to put into words."""
+    details = {
+        name: value if isinstance(value, int | float | str) else str(value)
+        for name, value in item.get("ctx", {}).items()
+    }
+    return {"loc": list(item["loc"]), "type": item["type"], "ctx": details}
+
+
 def _call(function: Callable[..., Any], arguments: dict[str, Any], runner: asyncio.Runner) -> dict[str, Any]:
     try:
         args, kwargs = validate_call(_arguments_of(function))(**arguments)
     except ValidationError as error:
-        problems = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors(include_url=False)]
-        return {"error": "bad_arguments", "message": "; ".join(problems)}
+        return {"error": "bad_arguments", "message": "", "problems": [_write_problem(item) for item in error.errors()]}
     value = function(*args, **kwargs)
     if inspect.isawaitable(value):
         value = runner.run(_await_value(value))

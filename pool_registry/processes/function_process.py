@@ -18,6 +18,7 @@ from pool_registry.errors import BadCall, InvalidPool, WorkerFault
 from pool_registry.processes.child_process import Child, start
 from pool_registry.secrets import redact
 from pool_registry.strict_model import StrictModel
+from pool_registry.validation_words import join_problems, list_problems
 
 HOST = Path(__file__).with_name("function_host.py")
 MAX_REPLY_BYTES = 32 * 2**20  # more than function_host.py's limit in characters ever takes
@@ -128,7 +129,8 @@ class FunctionProcess:
             ) from error
         if "error" not in reply:
             return reply
-        message = redact(clean_text(str(reply["message"])))
+        message = join_problems(list_problems(reply["problems"])) if reply.get("problems") else str(reply["message"])
+        message = redact(clean_text(message))
         raise BadCall(message) if reply["error"] == "bad_arguments" else WorkerFault(str(reply["error"]), message)
 
 

@@ -16,6 +16,7 @@ import jsonschema_rs
 from pool_registry.actions import JsonValue
 from pool_registry.schemas.schema_size import SchemaSize, measure_value
 from pool_registry.text import shorten
+from pool_registry.validation_words import describe_schema_error
 
 MAX_SCHEMA_CHARS = 100_000
 MAX_ERROR_STEPS = 2_000  # each may cost 50 microseconds where errors are listed
@@ -75,5 +76,7 @@ def _compile(schema: Mapping[str, Any], mask: str | None = None) -> Any:
     """Compile a validator that reads no file and asks no server. Raises ValueError saying what is wrong."""
     try:
         return jsonschema_rs.validator_for(dict(schema), offline=True, pattern_options=_PATTERNS, mask=mask)
-    except (jsonschema_rs.ValidationError, ValueError, RecursionError) as error:
+    except jsonschema_rs.ValidationError as error:
+        raise ValueError(f"this is not valid JSON Schema: {describe_schema_error(error)}") from error
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"this is not valid JSON Schema: {str(error).splitlines()[0][:300]}") from error

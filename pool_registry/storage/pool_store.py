@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from pydantic import ValidationError
 from sqlalchemy import Engine, func
 from sqlmodel import Field, Session, SQLModel, UniqueConstraint, select
 
@@ -16,6 +17,7 @@ from pool_registry.errors import InvalidPool, PoolNotFound
 from pool_registry.pool import Pool, check_files, check_pool, rename_pool
 from pool_registry.pool_merge import merge_edits
 from pool_registry.storage.database import writing
+from pool_registry.validation_words import describe_problems
 
 
 class PoolVersionRow(SQLModel, table=True):
@@ -265,5 +267,5 @@ def _dump_body(pool: Pool) -> str:
 def _load_body(body: str | bytes, what: str) -> Pool:
     try:
         return Pool.model_validate_json(body)
-    except ValueError as error:
-        raise InvalidPool([("", f"{what} cannot be read: {error}")]) from error
+    except ValidationError as error:
+        raise InvalidPool([("", f"{what} cannot be read: {describe_problems(error)}")]) from error

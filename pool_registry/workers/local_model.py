@@ -10,6 +10,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from pool_registry.language_models.adapter_fit import check_fit, describe_base
+from pool_registry.language_models.adapter_folder import check_adapter
 from pool_registry.language_models.agent import DEFAULT_ROLE, LISTED, OWN_TOOLS, Agent, AgentConfig
 from pool_registry.language_models.batched_model import LoadedModel, Sampling, open_model
 from pool_registry.language_models.completion import (
@@ -19,7 +21,7 @@ from pool_registry.language_models.completion import (
     Message,
     prompt_text,
 )
-from pool_registry.language_models.model_files import STARTER, is_available, model_path
+from pool_registry.language_models.model_files import HUB, STARTER, is_available, model_path, starter_folder
 from pool_registry.language_models.skills import FOLDERS, MAX_SKILLS
 
 _loader = ThreadPoolExecutor(1, "load-model")
@@ -95,7 +97,16 @@ class LocalModel(Agent[LocalModelConfig]):
         return Completion(text, usage, prompt_text(messages))
 
     async def check(self) -> str:
-        return await asyncio.to_thread(is_available, self.config.model)
+        return await asyncio.to_thread(self._check)
+
+    def _check(self) -> str:
+        state, adapter, model = is_available(self.config.model), self._adapter, self.config.model
+        if adapter is None:
+            return state
+        check_adapter(adapter)
+        if not model.startswith(HUB) and (model != STARTER or starter_folder().exists()):
+            check_fit(adapter, model_path(model))
+        return "; ".join(filter(None, (state, describe_base(adapter, model))))
 
     def is_ready(self) -> bool:
         return (self.config.model, self.config.device) in _loaded

@@ -14,6 +14,7 @@ from pool_registry.mcp_client.session import Session, borrow, give_back
 from pool_registry.schemas.argument_schema import ArgumentsSchema, describe_changes
 from pool_registry.schemas.result_outline import ResultSchema
 from pool_registry.strict_model import StrictModel
+from pool_registry.validation_words import drop_library_words
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Mcp(Worker[McpConfig]):
             raise
         if result.is_error:
             await self._refuse_if_vanished(session)
-            message = text_of(result) or as_text(value_of(result))
+            message = drop_library_words(text_of(result) or as_text(value_of(result)))
             raise WorkerFault("tool_error", message[:MAX_SAID] or "the tool failed and did not say why")
         return Reply(value_of(result))
 

@@ -49,6 +49,20 @@ def openai_python() -> None:
         return OpenAI(base_url=url("openai-python", feature), api_key="none", max_retries=0)
 
     client("models").models.list()
+    client("completions").completions.create(
+        model=MODEL,
+        prompt=["say hello", "say hello again"],
+        max_tokens=50,
+        temperature=0.2,
+        stop=["END"],
+        n=1,
+        user="u1",
+    )
+    list(
+        client("completions-streaming").completions.create(
+            model=MODEL, prompt="say hello", stream=True, stream_options={"include_usage": True}
+        )
+    )
     client("chat").chat.completions.create(
         model=MODEL, messages=USER, temperature=0.2, top_p=0.9, seed=7, stop=["END"], n=1, max_completion_tokens=200,
         presence_penalty=0.1, frequency_penalty=0.1, logit_bias={"50256": -100}, user="u1", metadata={"a": "b"},

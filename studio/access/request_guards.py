@@ -6,6 +6,7 @@ writes. Plain ASGI, so that event streams are not buffered.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from urllib.parse import urlsplit
 
 from starlette.routing import compile_path
@@ -61,16 +62,18 @@ HEADERS = (
 
 
 class SameOrigin:
-    """Refuses writes that another site's page asks for, and adds the security headers."""
+    """Refuses writes that another site's page asks for, unless its origin is `allowed`, and adds the security headers.
+    `advice` says how to allow one."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, allowed: Collection[str] = (), advice: str = "") -> None:
+        self._app, self._allowed, self._advice = app, frozenset(allowed), advice
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif scope["method"] not in ("GET", "HEAD", "OPTIONS") and _is_cross_origin(scope):
-            await _refuse(send)
+        elif scope["method"] not in ("GET", "HEAD", "OPTIONS") and _is_cross_origin(scope, self._allowed):
+            refusal = f"A page of another origin asked for this; refused.{self._advice}"
+            await _answer_plainly(send, 403, refusal.encode())
         else:
             await self._app(scope, receive, _with_headers(send))
 
@@ -102,16 +105,14 @@ def stands_in_gradio_rows(method: str, path: str) -> bool:
     )
 
 
-def _is_cross_origin(scope: Scope) -> bool:
+def _is_cross_origin(scope: Scope, allowed: Collection[str]) -> bool:
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     origin = headers.get("origin")
+    if origin in allowed:
+        return False
     if origin is not None and urlsplit(origin).netloc != headers.get("host"):
         return True
     return headers.get("sec-fetch-site") in ("cross-site", "same-site")
-
-
-async def _refuse(send: Send) -> None:
-    await _answer_plainly(send, 403, b"A page of another origin asked for this; refused.")
 
 
 async def _answer_plainly(send: Send, status: int, body: bytes) -> None:

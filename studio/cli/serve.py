@@ -38,6 +38,12 @@ def serve(
     token: Annotated[
         list[str] | None, typer.Option(help="A token kept elsewhere: env:NAME or keyring:NAME. May be repeated.")
     ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Origin of a page that may use it from a browser, such as http://localhost:3000. May be repeated."
+        ),
+    ] = None,
     max_total_tokens: Annotated[
         int | None,
         typer.Option("--max-total-tokens", "--max-tokens", help="Most tokens of all workers for a request.", min=1),
@@ -64,6 +70,7 @@ def serve(
     from pydantic import ValidationError
 
     from studio.housekeeping.daily import start_daily_work
+    from studio.model_server.allowed_origins import read_origins
     from studio.model_server.request import RequestLimits
     from studio.model_server.server import ServeOptions, serve_http, serve_stdio
     from studio.model_server.service import ServedModel
@@ -79,7 +86,9 @@ def serve(
         serve_stdio(model, home)
     else:
         make_routers = _make_pool_routers if pools else _make_no_routers
-        serve_http(model, ServeOptions(host, port, tuple(token or ()), home, make_routers, start_daily_work))
+        origins = read_origins(allow_origin or ())
+        where = ServeOptions(host, port, tuple(token or ()), origins, home, make_routers, start_daily_work)
+        serve_http(model, where)
 
 
 def _make_pool_routers(store: Store) -> list[APIRouter]:

@@ -12,8 +12,8 @@ import typer
 from orchestrator.errors import InvalidEdits
 from orchestrator.traces.step_counts import describe_steps
 from pool_registry.actions import JsonValue
-from pool_registry.kinds import PLAIN_WORDS
 from pool_registry.text import shorten
+from pool_registry.validation_words import describe_item
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
 from studio.frame.document import PageDocument
 
@@ -133,7 +133,7 @@ def _sentence(error: Mapping[str, Any]) -> str:
     if error["type"].startswith("union_tag"):
         return f'"edit" is one of {", ".join(EDITS)}'
     where = ".".join(str(part) for part in error["loc"][1:])  # the first part is the edit's own name
-    return f"{where}: {PLAIN_WORDS.get(error['type'], error['msg'])}" if where else str(error["msg"])
+    return f"{where}: {describe_item(error)}" if where else describe_item(error)
 
 
 def _find_round(origin: Episode, texts: Sequence[str]) -> int:

@@ -18,8 +18,8 @@ from fastapi import APIRouter, Body
 from fastapi.responses import JSONResponse
 
 from pool_registry.errors import InvalidPool
-from pool_registry.kinds import PLAIN_WORDS
 from pool_registry.secrets import redact
+from pool_registry.validation_words import MISSING
 from studio.access.permissions import Function, Need, RoleName, find_need, needs
 from trainer.errors import MENDABLE
 
@@ -150,7 +150,7 @@ def text(fields: Fields, name: str) -> str:
     """The string `name`. Raises InvalidPool when it is missing, empty or something else."""
     value = fields.get(name)
     if not isinstance(value, str) or not value:
-        raise InvalidPool([(name, PLAIN_WORDS["missing"])])
+        raise InvalidPool([(name, MISSING)])
     return value
 
 
@@ -178,7 +178,7 @@ def flag(fields: Fields, name: str) -> bool:
     """The yes or no `name`. Raises InvalidPool when it is missing or something else."""
     value = fields.get(name)
     if not isinstance(value, bool):
-        raise InvalidPool([(name, PLAIN_WORDS["missing"])])
+        raise InvalidPool([(name, MISSING)])
     return value
 
 
@@ -186,7 +186,7 @@ def table(fields: Fields, name: str) -> Mapping[str, Any]:
     """The object `name`. Raises InvalidPool when it is missing or something else."""
     value = fields.get(name)
     if not isinstance(value, Mapping):
-        raise InvalidPool([(name, PLAIN_WORDS["missing"])])
+        raise InvalidPool([(name, MISSING)])
     return value
 
 

@@ -20,6 +20,7 @@ from pool_registry.atomic_write import lock_file, write_atomically
 from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import Home
 from pool_registry.strict_model import FrozenModel
+from pool_registry.validation_words import describe_problems
 from studio.housekeeping.things import MAX_TRACES, Things
 from studio.housekeeping.trash import KEPT_DAYS, measure
 from trainer.errors import TrainerError
@@ -64,7 +65,10 @@ def read_retention(home: Home) -> Retention:
         return Retention.model_validate_json(_file(home).read_bytes())
     except FileNotFoundError:
         return Retention()
-    except (OSError, ValidationError) as error:
+    except ValidationError as error:
+        problem = describe_problems(error)
+        raise StorageError(f"{_file(home)} cannot be read; correct or delete it: {problem}") from error
+    except OSError as error:
         raise StorageError(f"{_file(home)} cannot be read; correct or delete it: {error}") from error
 
 

@@ -1,7 +1,8 @@
 """The form in which a client wants its answer: JSON that fits a schema, or a call of one of its tools.
 
-The answer of an episode often fits already, or holds JSON that does. Where it does not, an agent of the pool writes it
-again; where the schema has one property, the answer is its value.
+The answer of an episode often fits already, or holds JSON that does, or is the value of the one property that it fits.
+Where it does not, an agent of the pool writes it again, held to the schema: a local model by a grammar, an endpoint by
+its structured outputs. What comes of it is checked all the same.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ from collections.abc import Mapping
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import Orchestrator
+from orchestrator.grammars.json_rules import resolve_local
 from orchestrator.plan import Step, Turn, escape, escape_value, fit_arguments
 from orchestrator.policies.base import agent_step, write_turn
 from orchestrator.policies.fallback import AUTO, choose_fallback_agent
 from pool_registry.actions import JsonValue, as_text, storable
-from pool_registry.calls.live_pool import LivePool
+from pool_registry.language_models.completion import Grammar
 from pool_registry.schemas.schema_check import SchemaCheck
-from studio.model_server.client_tools import ClientCalls
+from studio.model_server.client_tools import ClientCalls, RequestPool
 
 TRIES = 2  # of an agent that writes the answer again
 ROUNDS = 2 * TRIES + 2  # beyond those of the orchestrator
 MAX_ANSWER_CHARS = 20_000
+MAX_WRAPS = 50  # properties that a bare value is tried as
+# Of llguidance: white space as everywhere in JSON here, and no error for a keyword that it does not know.
+_GUIDANCE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": ", "lenient": True}
 ANY_OBJECT: Mapping[str, JsonValue] = {"type": "object"}
 
 
@@ -35,9 +40,13 @@ class AnswerForm:
     def fit(self, answer: JsonValue) -> JsonValue:
         """The answer as a value that fits. Raises ValueError saying how it differs."""
         candidates = [answer, *_read_json(answer)]
-        for candidate in [*candidates, *self._wrap(answer)]:
+        for candidate in candidates:
             if self._check.accepts(candidate):
                 return candidate
+        for candidate in candidates:
+            wrapped = self._wrap(candidate)
+            if len(wrapped) == 1:
+                return wrapped[0]
         raise ValueError(self._check.explain(candidates[-1], "result"))
 
     def write_instruction(self) -> str:
@@ -47,13 +56,21 @@ class AnswerForm:
         schema = json.dumps(self.schema, ensure_ascii=False)
         return f"Answer with JSON alone, without a fence, that fits this JSON Schema:\n{schema}"
 
-    def _wrap(self, answer: JsonValue) -> list[JsonValue]:
-        """The answer as the one property that the schema asks for."""
-        properties = self.schema.get("properties")
+    def write_grammar(self) -> Grammar:
+        """The form for a model that can be held to it. What the grammar cannot say of a schema is left to the check."""
+        schema = {**self.schema, "x-guidance": _GUIDANCE}
+        return Grammar(f"%llguidance {{}}\nstart: %json {json.dumps(schema)}\n", self.schema)
+
+    def _wrap(self, value: JsonValue) -> list[JsonValue]:
+        """The value as each property that is enough and that it fits. An object is none: it has its own names."""
+        schema = resolve_local(self.schema, self.schema)
+        if not isinstance(schema, Mapping) or _is_object(value):
+            return []
+        properties, required = schema.get("properties"), schema.get("required")
         names = list(properties) if isinstance(properties, Mapping) else []
-        required = self.schema.get("required")
         names = list(required) if isinstance(required, list) and required else names
-        return [fit_arguments({str(names[0]): answer}, self.schema)] if len(names) == 1 else []
+        documents = [fit_arguments({str(name): value}, schema) for name in names[:MAX_WRAPS]]
+        return [document for document in documents if self._check.accepts(document)]
 
 
 class AnswerFormPolicy(Orchestrator):
@@ -66,7 +83,7 @@ class AnswerFormPolicy(Orchestrator):
     def __init__(
         self,
         inner: Orchestrator,
-        pool: LivePool,
+        pool: RequestPool,
         form: AnswerForm | None,
         calls: ClientCalls,
         tools: Mapping[str, AnswerForm],
@@ -75,7 +92,7 @@ class AnswerFormPolicy(Orchestrator):
         self.name = inner.name
         self.gives_up = inner.gives_up
         self._form, self._calls, self._tools = form, calls, tools
-        self._agent = choose_fallback_agent(pool, AUTO)
+        self._pool, self._agent = pool, choose_fallback_agent(pool, AUTO)
         self._held: JsonValue = None
         self._problem = ""
         self._tries = 0
@@ -106,7 +123,11 @@ class AnswerFormPolicy(Orchestrator):
             return Turn(error=f"call one of {', '.join(self._tools)} before you answer: the client demands it")
         if self._held is None:
             return await self.inner.turn(episode)
-        return self._write_again(episode) if self._problem else self._call_tool(episode)
+        if not self._problem:
+            return self._call_tool(episode)
+        if self._tries >= TRIES:  # the agent failed; the answer as it is says why it does not fit
+            return write_turn([], escape(as_text(self._held)))
+        return self._write_again(episode)
 
     def _pending_form(self) -> AnswerForm | None:
         """The form that the next answer must have."""
@@ -126,11 +147,13 @@ class AnswerFormPolicy(Orchestrator):
         assert form is not None, "an answer is held back for a form"
         self._tries += 1
         step = episode.next_step_id
+        question = episode.query.removesuffix(f"\n\n{form.write_instruction()}")  # stands above
         instruction = (
             f"{form.write_instruction()}\n\nWrite this answer in that form; add nothing to what it says.\n"
-            f"Question: {episode.query[:MAX_ANSWER_CHARS]}\n"
+            f"Question: {question[:MAX_ANSWER_CHARS]}\n"
             f"Answer: {as_text(self._held)[:MAX_ANSWER_CHARS]}\nIt did not fit: {self._problem}"
         )
+        self._pool.hold(self._agent, instruction, form.write_grammar())
         return write_turn([agent_step(step, self._agent, escape(instruction))], f"${step}")
 
     def _call_tool(self, episode: Episode) -> Turn:
@@ -140,6 +163,16 @@ class AnswerFormPolicy(Orchestrator):
         escaped = escape_value(arguments)
         assert isinstance(escaped, dict)
         return write_turn([Step(step, next(iter(self._tools)), escaped)], f"${step}")
+
+
+def _is_object(value: JsonValue) -> bool:
+    """Whether a value is an object, or a text that holds one and nothing else."""
+    if not isinstance(value, str):
+        return isinstance(value, Mapping)
+    try:
+        return isinstance(json.loads(value), Mapping)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _read_json(answer: JsonValue) -> list[JsonValue]:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -20,23 +21,35 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from orchestrator.traces.store import Store
 from pool_registry.secrets import resolve
 from pool_registry.text import shorten
+from pool_registry.validation_words import join_problems, list_problems
 from studio.access.accounts import AccountError, Tokens
 from studio.access.permissions import Need, Permissions, needs
 from studio.access.request_guards import LOOPBACK, SameOrigin
 from studio.access.roles import Rights, RoleRefused, UserRole, current_rights
 from studio.frame import sse
+from studio.model_server.allowed_origins import allow_origins
 from studio.model_server.approvals import approval_routes
 from studio.model_server.chat_completions import ChatCompletion
+from studio.model_server.completions import CompletionRequest, TextCompletion
 from studio.model_server.errors import IGNORED_HEADER, NO_RETRY, TRACE_HEADER, ApiError
 from studio.model_server.kept_responses import UNDER_WAY, KeptResponses, read_trace, write_input_items
 from studio.model_server.mcp import create_mcp_server
-from studio.model_server.request import ChatRequest, EpisodeRequest, ResponsesRequest, read_request, unknown_model
+from studio.model_server.request import (
+    MAX_BODY_BYTES,
+    ChatRequest,
+    EpisodeRequest,
+    ResponsesRequest,
+    read_request,
+    unknown_model,
+)
 from studio.model_server.responses import ModelResponse
 from studio.model_server.served_episode import ServedEpisode
 from studio.model_server.service import ServedModel, Service, holds_plans
+from studio.model_server.unpacked_bodies import UnpackedBodies
 from studio.model_server.verdicts import verdict_routes
 
 CLIENT_CLOSED_REQUEST = 499  # nginx's code; the client does not read the response
+ORIGIN_ADVICE = " Start the server with --allow-origin and the page's origin to let it in."
 MAX_HEADER_CHARS = 4000  # of the names of ignored parameters: clients take some 8 to 16 kB of headers
 
 
@@ -47,9 +60,10 @@ def create_model_app(
     loopback: bool,
     references: Sequence[str] = (),
     routers: Sequence[APIRouter] = (),
+    origins: Sequence[str] = (),
 ) -> FastAPI:
     """Create the application, ready for uvicorn. `references` are references to tokens that are kept elsewhere,
-    `routers` bring further routes behind the same guards.
+    `routers` bring further routes behind the same guards. Pages of `origins` may use it from a browser.
 
     Raises SecretNotFound when a reference is not set. Starting the application raises what `Service` raises.
     """
@@ -71,6 +85,7 @@ def create_model_app(
     app.router.routes.extend(mcp_routes)
     app.add_exception_handler(ApiError, _handle_api_error)
     app.add_exception_handler(HTTPException, _handle_http_error)
+    app.add_exception_handler(RequestValidationError, _handle_bad_request)
     app.add_exception_handler(Exception, _handle_unexpected_error)
     _add_routes(app, model)
     app.include_router(approval_routes())
@@ -79,10 +94,13 @@ def create_model_app(
         app.include_router(router)
     permissions = Permissions((f"{method} /mcp", Need(UserRole.EDITOR)) for method in ("GET", "POST", "DELETE"))
     permissions.add_routes(app.routes)
+    app.add_middleware(UnpackedBodies, most=MAX_BODY_BYTES)
     app.add_middleware(
         BearerGuard, tokens=Tokens(store.engine), secrets=secrets, required=not loopback, permissions=permissions
     )
-    app.add_middleware(SameOrigin)
+    app.add_middleware(SameOrigin, allowed=origins, advice=ORIGIN_ADVICE)
+    if origins:
+        allow_origins(app, origins)
     if loopback:  # elsewhere a token is required, which a page under a rebound host name does not have
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
     return app
@@ -113,7 +131,7 @@ def _add_routes(app: FastAPI, model: ServedModel) -> None:
     async def chat(request: Request) -> Response:
         checked = (await read_request(request, ChatRequest, model.name)).episode_request()
         service, episode = _start_episode(request, checked)
-        completion = ChatCompletion(model.name, f"podium_{service.pool_hash[:16]}", episode)
+        completion = ChatCompletion(model.name, _fingerprint(service), episode)
         if checked.stream:
             return sse.stream(completion.stream(), _headers(episode))
 
@@ -124,6 +142,20 @@ def _add_routes(app: FastAPI, model: ServedModel) -> None:
             return completion.document(await episode.answer())
 
         return await _await_response(request, episode, document)
+
+    @app.post("/v1/completions")
+    @needs("editor")
+    async def complete(request: Request) -> Response:
+        body = await read_request(request, CompletionRequest, model.name)
+        service: Service = request.app.state.service
+
+        def start(one: EpisodeRequest) -> ServedEpisode:
+            return service.start_episode(one, request.state.user)
+
+        completion = TextCompletion(model.name, _fingerprint(service), body.episode_requests(), bool(body.echo), start)
+        if body.stream:
+            return sse.stream(completion.stream(), _headers(completion))
+        return await _await_response(request, completion, completion.document)
 
     @app.post("/v1/responses")
     @needs("editor")
@@ -203,7 +235,11 @@ def _start_episode(request: Request, checked: EpisodeRequest) -> tuple[Service, 
     return service, service.start_episode(checked, request.state.user)
 
 
-def _headers(episode: ServedEpisode) -> dict[str, str]:
+def _fingerprint(service: Service) -> str:
+    return f"podium_{service.pool_hash[:16]}"
+
+
+def _headers(episode: ServedEpisode | TextCompletion) -> dict[str, str]:
     """The headers of an answer: its trace, and the parameters without effect."""
     names = shorten(", ".join(episode.ignored), MAX_HEADER_CHARS)
     ignored = {IGNORED_HEADER: names.encode("ascii", "replace").decode()} if names else {}
@@ -212,7 +248,7 @@ def _headers(episode: ServedEpisode) -> dict[str, str]:
 
 
 async def _await_response(
-    request: Request, episode: ServedEpisode, document: Callable[[], Awaitable[dict[str, Any]]]
+    request: Request, episode: ServedEpisode | TextCompletion, document: Callable[[], Awaitable[dict[str, Any]]]
 ) -> Response:
     """Wait for the document that answers the request. When the client disconnects first, stop the episode."""
     disconnect = asyncio.create_task(_wait_for_disconnect(request))
@@ -244,6 +280,12 @@ async def _handle_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException), "registered for HTTPException"
     message = f"{request.method} {request.url.path} is not served here: {error.detail}"
     return await _handle_api_error(request, ApiError(error.status_code, message, "not_found"))
+
+
+async def _handle_bad_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError), "registered for RequestValidationError"
+    message = join_problems(list_problems(error.errors()))
+    return await _handle_api_error(request, ApiError(400, message, "invalid_value"))
 
 
 async def _handle_unexpected_error(request: Request, error: Exception) -> Response:

@@ -7,6 +7,7 @@ over when nothing else is under way, so that calls of one round reach the client
 from __future__ import annotations
 
 import asyncio
+import copy
 import itertools
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,6 +18,8 @@ from typing import Any
 from pool_registry.actions import Action, JsonValue, Observation
 from pool_registry.calls.live_pool import LivePool, LiveWorker, OnStart
 from pool_registry.calls.run_limits import RunLimits
+from pool_registry.language_models.agent import Agent
+from pool_registry.language_models.completion import Grammar
 from pool_registry.worker import Call, NoConfig, Reply, Scope, Visible, Worker, WorkerSpec
 
 CLIENT_KIND = "client"
@@ -24,6 +27,7 @@ CALL_PREFIX = "call_"
 MAX_NAME_CHARS = 48
 WAIT_S = 3600.0  # the deadline of the episode ends the wait earlier
 SETTLE_S = 0.02  # calls of one round begin one after another
+_REFUSALS = ("bad_request", "bad_grammar", "no_grammar")  # the agent is then asked as it is
 NO_PARAMETERS: Mapping[str, JsonValue] = {"type": "object", "properties": {}}
 
 
@@ -141,7 +145,8 @@ class RequestPool(LivePool):
     """The served pool with what one request adds: the client's tools, and agents with the client's settings.
 
     `adjusted` holds agents by name as the client wants them; where the endpoint refuses its settings the pool's own
-    agent is called, and `on_refused` told its name and why.
+    agent is called, and `on_refused` told its name and why. `held` has the grammars of calls of agents, by the agent's
+    name and the instruction.
     """
 
     def __init__(
@@ -151,13 +156,18 @@ class RequestPool(LivePool):
         calls: ClientCalls,
         adjusted: Mapping[str, LiveWorker],
         on_refused: Callable[[str, str], None],
+        held: dict[tuple[str, str], Grammar] | None = None,
     ) -> None:
         super().__init__(pool.pool, {**pool.workers, **tools}, pool.cache)
         self.stand_for(pool)
         self._base, self._calls, self._tools = pool, calls, tools
         self._adjusted, self._on_refused = adjusted, on_refused
-        self._adjusted_pool = LivePool(pool.pool, {**pool.workers, **adjusted}, pool.cache)
-        self._adjusted_pool.stand_for(pool)
+        self._adjusted_pool = self._make_pool(adjusted)
+        self._held = {} if held is None else held
+
+    def hold(self, agent: str, instruction: str, grammar: Grammar) -> None:
+        """Have the reply of an agent to this instruction follow a grammar."""
+        self._held[agent, instruction] = grammar
 
     async def call(
         self,
@@ -169,10 +179,15 @@ class RequestPool(LivePool):
         active = self._calls.begin()
         token = _current.set(active)
         try:
+            grammar = self._held.get((action.worker, str(action.arguments.get("instruction"))))
+            if grammar is not None:
+                observation = await self._hold_pool(action.worker, grammar).call(action, visible, scope, on_start)
+                if observation.error is None or observation.error.code not in _REFUSALS:
+                    return observation
             if action.worker not in self._adjusted:
                 return await super().call(action, visible, scope, on_start)
             observation = await self._adjusted_pool.call(action, visible, scope, on_start)
-            if observation.error is None or observation.error.code != "bad_request":
+            if observation.error is None or observation.error.code not in _REFUSALS:
                 return observation
             self._on_refused(action.worker, observation.error.message)
             return await super().call(action, visible, scope, None)
@@ -180,10 +195,24 @@ class RequestPool(LivePool):
             _current.reset(token)
             self._calls.end(active)
 
-    def narrow(self, names: Collection[str], run_limits: RunLimits | None = None) -> LivePool:
+    def narrow(self, names: Collection[str], run_limits: RunLimits | None = None) -> RequestPool:
         kept = {name: tool for name, tool in self._tools.items() if name in names}
         adjusted = {name: agent for name, agent in self._adjusted.items() if name in names}
-        return RequestPool(self._base.narrow(names, run_limits), kept, self._calls, adjusted, self._on_refused)
+        base = self._base.narrow(names, run_limits)
+        return RequestPool(base, kept, self._calls, adjusted, self._on_refused, self._held)
+
+    def _hold_pool(self, agent: str, grammar: Grammar) -> LivePool:
+        """The pool with one agent that follows a grammar."""
+        live = self._adjusted.get(agent) or self.workers[agent]
+        held = copy.copy(live)
+        held.worker = live.worker.hold_to(grammar) if isinstance(live.worker, Agent) else live.worker
+        return self._make_pool({agent: held})
+
+    def _make_pool(self, agents: Mapping[str, LiveWorker]) -> LivePool:
+        """The served pool with these agents in the place of its own."""
+        pool = LivePool(self._base.pool, {**self._base.workers, **agents}, self._base.cache)
+        pool.stand_for(self._base)
+        return pool
 
 
 def open_client_tools(tools: Sequence[ClientTool], taken: Collection[str], calls: ClientCalls) -> dict[str, LiveWorker]:

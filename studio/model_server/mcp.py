@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from pool_registry.calls.run_limits import build_run_limits
 from pool_registry.errors import InvalidRunLimits
+from pool_registry.validation_words import describe_problems
 from studio.frame.sse import KEEP_ALIVE_S
 from studio.model_server.approvals import Approvals, ServedDecision
 from studio.model_server.errors import REQUIRES_APPROVAL, ApiError, ApprovalRequired
@@ -119,7 +120,7 @@ def _add_decide(server: MCPServer[None], service: Callable[[], Service]) -> None
             made = ServedDecision.model_validate({"decision": decision, "note": note, "edits": edits or []})
             document = await service().approvals.decide(id, _token_owner(context), made)
         except ValidationError as error:
-            raise ToolError(str(error)) from error
+            raise ToolError(describe_problems(error)) from error
         except ApiError as refusal:
             raise ToolError(str(refusal)) from refusal
         return _describe_document(document, service().approvals)

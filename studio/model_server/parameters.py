@@ -18,6 +18,8 @@ _TEXT = "the answer is text"
 # parameter -> (values that change nothing, why others have no effect)
 WITHOUT_EFFECT: Mapping[str, tuple[tuple[object, ...], str]] = {
     "n": ((1,), "one episode gives one answer; send the request several times for several"),
+    "best_of": ((1,), "one episode gives one answer"),
+    "suffix": (("",), "the prompt is a question, which is answered; text is not filled in"),
     "functions": (([],), "an old form; send tools"),
     "function_call": (("none", "auto"), "an old form; send tool_choice"),
     "max_tool_calls": ((), "podium.max_steps limits the calls of an episode"),

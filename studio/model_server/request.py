@@ -34,6 +34,7 @@ from studio.model_server.conversation import (
 )
 from studio.model_server.errors import TOO_LARGE, ApiError, invalid_value
 from studio.model_server.parameters import SamplingFields, explain_ignored
+from studio.model_server.unpacked_bodies import body_too_large
 
 MAX_BODY_BYTES = 32 * 2**20  # a picture that is left out comes along as text
 MAX_MARKS = 300_000  # strings, commas and openings in its JSON: parsing them holds up every other client for 0.2 s
@@ -41,7 +42,7 @@ MAX_STOPS = 16
 MAX_NAMES = 1000  # of workers, in the limits of one request
 MAX_TOOLS = 1000  # the schema of each is checked while other clients wait
 
-RequestT = TypeVar("RequestT", bound="_RequestBase")
+RequestT = TypeVar("RequestT", bound="RequestBase")
 
 
 class RequestLimits(BaseModel):
@@ -136,7 +137,7 @@ class EpisodeRequest:
     unread: str = ""
 
 
-class _RequestBase(SamplingFields):
+class RequestBase(SamplingFields):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     model: str
@@ -164,7 +165,7 @@ class StreamOptions(BaseModel):
     include_obfuscation: bool | None = None
 
 
-class ChatRequest(_RequestBase):
+class ChatRequest(RequestBase):
     messages: Sequence[object] = Field(min_length=1)
     stream_options: StreamOptions | None = None
     max_tokens: int | None = Field(default=None, ge=1)
@@ -192,7 +193,7 @@ class ChatRequest(_RequestBase):
             unread=question.unread,
             outputs=read_outputs(messages),
             settings=self.list_settings(),
-            stop=_read_stops(self.stop),
+            stop=read_stops(self.stop),
             max_answer_tokens=min(tokens, default=None),
             form=form,
             tools=read_tool_use(self.tools, self.tool_choice, self.parallel_tool_calls, ignored),
@@ -201,7 +202,7 @@ class ChatRequest(_RequestBase):
         )
 
 
-class ResponsesRequest(_RequestBase):
+class ResponsesRequest(RequestBase):
     input: str | Sequence[object] = Field(default="", validate_default=False)
     instructions: str | None = None
     stream_options: StreamOptions | None = None
@@ -325,7 +326,7 @@ def _read_choice(choice: object, ignored: dict[str, str]) -> tuple[list[str] | N
     return None, False
 
 
-def _read_stops(stop: str | Sequence[str] | None) -> tuple[str, ...]:
+def read_stops(stop: str | Sequence[str] | None) -> tuple[str, ...]:
     stops = [stop] if isinstance(stop, str) else list(stop or ())
     return tuple(text for text in stops[:MAX_STOPS] if text)
 
@@ -346,7 +347,7 @@ def unknown_model(name: str, model: str) -> ApiError:
 
 
 async def _read_body(request: Request) -> bytes:
-    too_large = ApiError(413, f"the request is larger than {MAX_BODY_BYTES:,} bytes", TOO_LARGE)
+    too_large = body_too_large(MAX_BODY_BYTES)
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > MAX_BODY_BYTES:
         raise too_large

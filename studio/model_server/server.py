@@ -34,12 +34,14 @@ REPORT_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Where to serve and whom to let in. `tokens` are references. `make_routers` adds routes to those of the model,
+    """Where to serve and whom to let in. `tokens` are references, `origins` those of pages that may use it
+    from a browser. `make_routers` adds routes to those of the model,
     `start_work` begins what is done beside it."""
 
     host: str = HOST
     port: int = 8000
     tokens: Sequence[str] = ()
+    origins: Sequence[str] = ()
     home: str | None = field(default=None)
     make_routers: Callable[[Store], Sequence[APIRouter]] = field(default=lambda _: ())
     start_work: Callable[[Store], None] = field(default=lambda _: None)
@@ -94,7 +96,12 @@ def _create_app(store: Store, model: ServedModel, options: ServeOptions) -> Fast
     from studio.model_server.app import create_model_app
 
     return create_model_app(
-        store, model, loopback=options.loopback, references=options.tokens, routers=options.make_routers(store)
+        store,
+        model,
+        loopback=options.loopback,
+        references=options.tokens,
+        routers=options.make_routers(store),
+        origins=options.origins,
     )
 
 

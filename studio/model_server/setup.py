@@ -52,7 +52,7 @@ class EpisodeSetup:
             orchestrator = add_options(orchestrator, TurnOptions(finalizer=False))
         self.orchestrator = orchestrator
         whole = RequestPool(pool, tools, self.calls, adjusted, self._note_refusal)
-        self.pool: LivePool = whole
+        self.pool: RequestPool = whole
         policy = OrchestratorName.parse(orchestrator)
         if tools and policy.policy == "direct":  # the agent alone, with the client's tools as its own
             agent = policy.worker or next(name for name, worker in pool.workers.items() if worker.role == "agent")

@@ -77,4 +77,4 @@ def record_verdict(store: Store, name: str, user: str, verdict: ServedVerdict) -
 
 def find_trace(name: str) -> str:
     """The trace that the id of a completion or a response holds; what is neither is taken for a trace's own."""
-    return name.removeprefix("chatcmpl-").removeprefix("resp_").partition("-")[0]
+    return name.removeprefix("chatcmpl-").removeprefix("cmpl-").removeprefix("resp_").partition("-")[0]

@@ -168,7 +168,7 @@ PHASED = "{{grpo: {{phases: [{}]}}, model: {{prompt: {}}}}}"
         ("{recursion: {}}", "reader", "", "leave recursion out"),
         ("{}, {}", "full", "grpo", "two phases are called adaptive"),
         ("{stepps: 2}", "full", "grpo.phases.0.stepps", "there is no such setting"),
-        ("{recursion: {share: 2}}", "full", "grpo.phases.0.recursion.share", "less than or equal to 1"),
+        ("{recursion: {share: 2}}", "full", "grpo.phases.0.recursion.share", "at most 1"),
     ],
 )
 def test_a_phase_that_cannot_be_is_told_by_its_key(phases, prompt, key, what):

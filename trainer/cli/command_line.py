@@ -6,9 +6,11 @@ import sys
 from typing import NoReturn
 
 import typer
+from pydantic import ValidationError
 
 from pool_registry.secrets import redact
 from pool_registry.storage.data_folder import find_home
+from pool_registry.validation_words import describe_problems
 from trainer.errors import MENDABLE
 
 BAD_INPUT = 2  # the exit code
@@ -21,6 +23,8 @@ def run_command_line(app: typer.Typer, name: str) -> None:
         app(prog_name=name)
     except MENDABLE as error:
         _refuse(str(error))
+    except ValidationError as error:
+        _refuse(describe_problems(error))
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except Exception as error:

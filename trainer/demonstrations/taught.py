@@ -18,6 +18,7 @@ from pool_registry.actions import Usage
 from pool_registry.calls.patience import Patience, never
 from pool_registry.calls.spending import Spending
 from pool_registry.strict_model import FrozenModel
+from pool_registry.validation_words import describe_problems
 from trainer.demonstrations.transcripts import Demonstration
 from trainer.results.rows import append_line, repair_last_line
 from trainer.tasks.task import Task
@@ -101,7 +102,7 @@ def read_taught(file: Path) -> Iterator[TaughtTask]:
         try:
             yield TaughtTask.model_validate_json(line)
         except ValidationError as error:
-            log.warning("%s line %d cannot be read (%s); it is left out", file, number, str(error).splitlines()[0])
+            log.warning("%s line %d cannot be read (%s); it is left out", file, number, describe_problems(error))
 
 
 def sum_taught(file: Path) -> float:

@@ -31,6 +31,7 @@ from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.language_models.completion import Message
 from pool_registry.text import one_line, shorten
+from pool_registry.validation_words import describe_problems
 from trainer.errors import TrainingFailed
 from trainer.learner.token_transcript import ChatTokens, Transcript
 from trainer.recipe_sections import ModelSettings
@@ -351,9 +352,7 @@ def _read_lines(path: Path) -> Iterator[Demonstration]:
         try:
             yield Demonstration.model_validate_json(line)
         except ValidationError as error:
-            what = error.errors(include_url=False)[0]
-            where = ".".join(map(str, what["loc"]))
-            raise TrainingFailed("demonstrations", f"{path.name}, line {number}: {where}: {what['msg']}") from error
+            raise TrainingFailed("demonstrations", f"{path.name}, line {number}: {describe_problems(error)}") from error
 
 
 def _with_targets(row: Demonstration) -> Demonstration:

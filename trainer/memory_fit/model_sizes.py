@@ -16,10 +16,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.model_files import HUB, STARTER, model_path, starter_folder
+from pool_registry.validation_words import describe_problems
 from trainer.errors import TrainerError
 from trainer.precision import choose_precision
 from trainer.recipe_sections import LoraSettings, ModelSettings
@@ -126,6 +129,9 @@ def _read_adapter(folder: Path) -> str:
         return LoraSettings(
             rank=config["r"], alpha=config["lora_alpha"], targets=config["target_modules"]
         ).model_dump_json()
+    except ValidationError as error:
+        problem = describe_problems(error)
+        raise TrainerError(f"model.start: {folder} holds no adapter that can be read: {problem}") from error
     except (OSError, ValueError, KeyError) as error:
         raise TrainerError(f"model.start: {folder} holds no adapter that can be read: {error}") from error
 

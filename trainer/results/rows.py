@@ -15,6 +15,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from pool_registry.validation_words import describe_problems
+
 log = logging.getLogger(__name__)
 RESULTS = "results.jsonl"
 GENERATED = "suite"  # the source of every generated family: "ledger" and "ledger,atlas" draw the same tasks
@@ -127,7 +129,7 @@ def read_results(path: Path) -> list[ResultRow]:
         try:
             row = ResultRow.model_validate_json(line)
         except ValidationError as error:
-            log.warning("%s line %d is not a result (%s); it is left out", path, number, str(error).splitlines()[0])
+            log.warning("%s line %d is not a result (%s); it is left out", path, number, describe_problems(error))
         else:
             rows.setdefault(row.slot, row)
     return list(rows.values())

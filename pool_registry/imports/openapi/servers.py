@@ -13,6 +13,7 @@ from pool_registry.imports.openapi.document import Document, UnfitOperation
 from pool_registry.network import http_client
 from pool_registry.network.address_policy import AddressPolicy, literal_address
 from pool_registry.network.http_values import OWN_HEADERS, TOKEN
+from pool_registry.validation_words import field_problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,5 @@ def _names_this_machine(url: str) -> bool:
 
 
 def first_problem(error: ValidationError) -> str:
-    """Return pydantic's first errors in one line."""
-    first: Sequence[Any] = error.errors(include_url=False, include_input=False)[:1]
-    return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in first)[:300]
+    """Return what is wrong with the first field."""
+    return ": ".join(filter(None, field_problems(error)[0]))[:300]

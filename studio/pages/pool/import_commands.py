@@ -21,6 +21,7 @@ from pool_registry.kinds import field_problems, open_worker
 from pool_registry.pool import Pool
 from pool_registry.processes.function_process import FunctionPermissions
 from pool_registry.schemas.result_outline import format_fields
+from pool_registry.validation_words import describe_problems
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
 from studio.access.pool_rights import check_source, check_worker
@@ -140,7 +141,7 @@ class ImportCommands(PageCommands):
         try:
             permissions = FunctionPermissions.model_validate(fields.get("permissions") or {})
         except ValidationError as error:
-            raise InvalidPool([("permissions", error.errors()[0]["msg"])]) from error
+            raise InvalidPool([("permissions", describe_problems(error))]) from error
         return self._list_functions(text(fields, "target"), permissions)
 
     def _list_functions(self, target: str, permissions: FunctionPermissions | None) -> list[Offer]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 import pytest
 
@@ -51,6 +52,13 @@ def test_each_row_of_a_batch_follows_its_own_grammar(model, sampling):
 def test_a_grammar_changes_nothing_that_follows_it(model):
     one, other = replies(model, (CHAT, 30, Sampling(), None), (CHAT, 30, Sampling(), ANY))
     assert one == other
+
+
+@pytest.mark.parametrize("pattern", [r"[a-z}]+@[a-z]+", "(a|b)*c", r"[0-9]{3}-[0-9]+\/x", "[a-z0]{30}z"])
+def test_a_cut_reply_finds_the_letter_that_its_text_waits_for(model, pattern):
+    compiler = model.compiler()
+    closing = compiler.close(compiler.make_matcher(Grammar(f'start: /"{pattern}"/\n')), [])
+    assert re.fullmatch(f'"{pattern}"', model.tokenizer.decode(closing)) and len(closing) < 100
 
 
 def test_a_grammar_that_is_none_fails_its_request_alone(model):

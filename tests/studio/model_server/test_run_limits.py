@@ -53,7 +53,7 @@ def client(store):
             "has no worker 'agnet'; the nearest names are: agent",
         ),
         ({"seen_by": {"agent": ["nobody"]}}, "podium.seen_by", "has no worker 'nobody'"),
-        ({"max_cost": -0.5}, "podium.max_cost", "greater than 0"),
+        ({"max_cost": -0.5}, "podium.max_cost", "above 0"),
         ({"seen_by": ["agent"]}, "podium.seen_by", "dictionary"),
         ({"without_worker": ["agent"]}, "podium.without_worker", "no such setting"),
     ],

@@ -2,7 +2,8 @@
 
 `say TEXT` answers TEXT at once, `wait SECONDS` answers that much later and notes when the caller hung up first,
 `call NAME JSON` calls a function that it is offered. It answers a function's output with that, and where a prompt names
-a JSON Schema it writes the smallest document of it.
+a JSON Schema it writes the smallest document of it. With `write_schema` it has structured outputs in place of that:
+what this makes of a `response_format`, and prose without one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,6 +27,7 @@ class EdgeModel:
         self.started: list[str] = []
         self.hung_up: list[str] = []
         self.bodies: list[dict[str, Any]] = []
+        self.write_schema: Callable[[dict[str, Any]], str] | None = None
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -54,7 +56,7 @@ class EdgeModel:
             gone.cancel()
             await asyncio.wait((gone,))  # until then the stream has a reader, and the next request could have none
         document = {
-            "choices": [{"message": _write_message(body, what, rest), "finish_reason": "stop"}],
+            "choices": [{"message": self._write_message(body, what, rest), "finish_reason": "stop"}],
             "usage": {"prompt_tokens": TOKENS_IN, "completion_tokens": TOKENS_OUT},
         }
         answer = json.dumps(document).encode()
@@ -63,6 +65,12 @@ class EdgeModel:
         )
         writer.write(answer)
         await writer.drain()
+
+    def _write_message(self, body: dict[str, Any], what: str, rest: str) -> dict[str, Any]:
+        if self.write_schema is None:
+            return _write_message(body, what, rest)
+        form = body.get("response_format", {}).get("json_schema")
+        return {"role": "assistant", "content": self.write_schema(form["schema"]) if form else "It is so."}
 
 
 def _write_message(body: dict[str, Any], what: str, rest: str) -> dict[str, Any]:

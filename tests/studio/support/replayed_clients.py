@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ from fastapi.testclient import TestClient
 
 FOLDER = Path(__file__).parent.parent / "model_server" / "client_requests"
 END_S = 60.0
+CODINGS: dict[str, Callable[[bytes], bytes]] = {"identity": bytes, "gzip": gzip.compress, "deflate": zlib.compress}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +42,20 @@ def replay(client: TestClient, recorded: ClientRequests) -> list[Any]:
         for old, new in ids.items():
             text = text.replace(old, new)
         now = json.loads(text)
-        answer = client.request(now["method"], now["path"], json=now.get("body"))
+        answer = send(client, now)
         if now["method"] == "GET":  # clients ask until it has ended
             answer = wait_for_end(client, now["path"], answer)
         answers.append(answer)
         ids |= dict(zip(request["answer"], find_ids(read_documents(answer)), strict=False))
     return answers
+
+
+def send(client: TestClient, request: dict[str, Any]) -> Any:
+    """Send one request, with the headers that the client sends, and its body in their coding."""
+    headers = {"content-type": "application/json", **request.get("headers", {})}
+    body = json.dumps(request["body"]).encode() if "body" in request else b""
+    packed = CODINGS[headers.get("content-encoding", "identity")](body)
+    return client.request(request["method"], request["path"], content=packed, headers=headers)
 
 
 def wait_for_end(client: TestClient, path: str, answer: Any) -> Any:
@@ -57,7 +69,10 @@ def wait_for_end(client: TestClient, path: str, answer: Any) -> Any:
 
 def read_documents(answer: Any) -> list[Any]:
     """The document of an answer, or those of its stream."""
-    if not answer.headers["content-type"].startswith("text/event-stream"):
+    kind = answer.headers["content-type"]
+    if kind.startswith("text/plain"):  # a browser asks whether it may send its request
+        return []
+    if not kind.startswith("text/event-stream"):
         return [answer.json()]
     lines = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
     return [json.loads(line) for line in lines if line != "[DONE]"]
