@@ -93,6 +93,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     pool.MemoryDocument,
     pool.ObservationDocument,
     pool.OfferDocument,
+    pool.PastedDocument,
     pool.PoolPageState,
     pool.TrainingPlan,
     pool.TryForm,

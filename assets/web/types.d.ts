@@ -1103,6 +1103,17 @@ export interface ParetoPoint {
   efficient: boolean;
 }
 
+/** What a pasted text is: `actions` are what has to be asked before more can be offered, `takes` the settings that it has a use for. */
+export interface PastedDocument {
+  label: string;
+  actions: string[];
+  offers: OfferDocument[];
+  notes: string[];
+  takes: string[];
+  /** How many keys stand in it. */
+  keys: number;
+}
+
 /** What a written plan answers, what failed in it, and whether the answer is right. */
 export interface PlanOutcome {
   answer: string;

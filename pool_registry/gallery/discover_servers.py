@@ -84,12 +84,17 @@ async def _probe(place: ServerPort, timeout_s: float) -> DetectedServer | None:
             listing = await http_client.ask_json("GET", f"{place.base_url}/models", {}, timeout_s)
     except (WorkerFault, TimeoutError):
         return None
+    if any(entry.get("owned_by") == OWN_NAME for entry in _entries(listing)):  # a pool that is served here calls itself
+        return None
+    return read_listing(listing, place.base_url, place.usual)
+
+
+def read_listing(listing: JsonValue, base_url: str, usual: str) -> DetectedServer | None:
+    """The server behind a list of models, by its own words or else the `usual` one; None where it is no such list."""
     if not isinstance(listing, dict) or "data" not in listing:
         return None
     entries = _entries(listing)  # none: it runs, but holds no model yet
-    if any(entry.get("owned_by") == OWN_NAME for entry in entries):  # a pool that is served here calls itself
-        return None
-    return DetectedServer(_server(entries, place), place.base_url, _names(entries))
+    return DetectedServer(_server(entries, usual), base_url, _names(entries))
 
 
 def _entries(listing: JsonValue) -> list[dict[str, JsonValue]]:
@@ -98,9 +103,9 @@ def _entries(listing: JsonValue) -> list[dict[str, JsonValue]]:
     return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
 
 
-def _server(entries: list[dict[str, JsonValue]], place: ServerPort) -> str:
+def _server(entries: list[dict[str, JsonValue]], usual: str) -> str:
     owners = (_OWNERS.get(str(entry.get("owned_by"))) for entry in entries)
-    return next((owner for owner in owners if owner), place.usual)
+    return next((owner for owner in owners if owner), usual)
 
 
 def _names(entries: list[dict[str, JsonValue]]) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ def make_worker(
     missing = find_missing(template, values)
     if missing:
         raise InvalidPool(missing)
-    spec = _put_on_model(template.spec, base) if template.runs_on_model and base is not None else template.spec
+    spec = put_on_model(template.spec, base) if template.runs_on_model and base is not None else template.spec
     defaults = {need.field: need.value for need in template.fields if need.value}
     given = {need.field: values[need.field] for need in template.fields if values.get(need.field) not in (None, "")}
     config: dict[str, JsonValue] = {**spec.config, **defaults, **given}
@@ -91,7 +91,7 @@ def _explain_missing(need: TemplateField, values: Mapping[str, JsonValue]) -> st
     return ""
 
 
-def _put_on_model(role: WorkerSpec, base: WorkerSpec) -> WorkerSpec:
+def put_on_model(role: WorkerSpec, base: WorkerSpec) -> WorkerSpec:
     """Give `base` the role's name, description and prompt; the model's own settings stay."""
     config: dict[str, JsonValue] = {**base.config, "role": role.config["role"]}
     if base == SHIPPED_MODEL:

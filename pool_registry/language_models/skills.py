@@ -28,7 +28,7 @@ OFFER = (
     "You have these skills. To read the instructions of one before you do the task, reply with nothing but "
     "READ SKILL and its name."
 )
-_PARTS = re.compile(r"\A---[ \t]*\n(?P<head>.*?)\n---[ \t]*(?:\n(?P<body>.*))?\Z", re.DOTALL)
+FRONTMATTER = re.compile(r"\A---[ \t]*\n(?P<head>.*?)\n---[ \t]*(?:\n(?P<body>.*))?\Z", re.DOTALL)
 _REQUEST = re.compile(r"\W*read skill\W+(?P<name>[a-z0-9-]+)\W*", re.IGNORECASE)
 
 
@@ -70,7 +70,7 @@ def load_skill(folder: str) -> Skill:
     except (OSError, UnicodeDecodeError) as error:
         reason = "has no SKILL.md" if path.parent.is_dir() and not path.exists() else f"cannot be read: {error}"
         raise InvalidSkill(f"the skill folder {folder} {reason}; name a folder that holds a SKILL.md") from error
-    parts = _PARTS.match(text.replace("\r\n", "\n").removeprefix("\ufeff"))
+    parts = FRONTMATTER.match(text.replace("\r\n", "\n").removeprefix("\ufeff"))
     if parts is None:
         raise InvalidSkill(
             f"{path} has no frontmatter: begin it with a line ---, then name: and description:, then a line ---"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
 from urllib.parse import quote, urlencode, urlsplit
 
 import jsonpointer
@@ -25,6 +25,13 @@ from pool_registry.secrets import REFERENCE, SECRET_NAME, WRITE_REFERENCE, ends_
 from pool_registry.workers._http_base import HttpApi, HttpApiConfig, PreparedRequest
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]{0,63})\}")
+BODIES: Mapping[str, type] = {"json": object, "form": dict, "text": str}
+BODY_WORDS = {"json": "JSON", "form": "an object of texts", "text": "a text"}
+CONTENT_TYPES = {
+    "json": "application/json",
+    "form": "application/x-www-form-urlencoded",
+    "text": "text/plain; charset=utf-8",
+}
 
 
 class HttpConfig(HttpApiConfig):
@@ -35,8 +42,14 @@ class HttpConfig(HttpApiConfig):
     )
     query: dict[str, str] = Field(default_factory=dict, description="Query fields; left out when their argument is.")
     body: Any = Field(default=None, description="JSON with placeholders; null for none.")
+    body_as: Literal["json", "form", "text"] = Field(
+        default="json", description="How the body is sent: form takes an object of texts, text one text."
+    )
     parameters: dict[str, Any] = Field(
         default_factory=dict, description="JSON Schema of the arguments; empty: every placeholder is a required text."
+    )
+    defaults: dict[str, Any] = Field(
+        default_factory=dict, description="What an argument is where a call does not give it."
     )
     pointer: str = Field(default="", description="What to return of a JSON answer, such as /current/temperature.")
     allow_private: bool = Field(default=False, description=ALLOW_PRIVATE)
@@ -86,6 +99,10 @@ class HttpConfig(HttpApiConfig):
         lost = sorted(set(self.placeholders()) - set(properties))
         if lost:
             raise ValueError(f"the schema of the arguments has no {', '.join(lost)}")
+        if odd := sorted(set(self.defaults) - set(properties)):
+            raise ValueError(f"defaults: there is no argument {', '.join(odd)}")
+        if self.body is not None and not isinstance(self.body, BODIES[self.body_as]):
+            raise ValueError(f"a body that is sent as {self.body_as} must be {BODY_WORDS[self.body_as]}")
         if self.body is not None and self.method in READING:
             raise ValueError(f"a {self.method} request has no body; choose POST or PUT")
         return self
@@ -139,6 +156,7 @@ class Http(HttpApi[HttpConfig]):
 
 def request(config: HttpConfig, arguments: Mapping[str, Any]) -> PreparedRequest:
     """Build URL, headers and body. Raises BadCall for an argument that cannot be written, WorkerFault for a key."""
+    arguments = {**config.defaults, **arguments}
     place, _, fixed = config.url.partition("?")
     host = place.find("/", place.index("://") + 3)
     origin, path = (place, "") if host < 0 else (place[:host], place[host:])
@@ -153,8 +171,8 @@ def request(config: HttpConfig, arguments: Mapping[str, Any]) -> PreparedRequest
         headers[name.lower()] = header_value(name, value)
     if config.body is None:
         return url, headers, None
-    headers.setdefault("content-type", "application/json")
-    return url, headers, json.dumps(_body(config.body, arguments)).encode()
+    headers.setdefault("content-type", CONTENT_TYPES[config.body_as])
+    return url, headers, WRITERS[config.body_as](_body(config.body, arguments)).encode()
 
 
 def _values(templates: Mapping[str, str], arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -195,6 +213,13 @@ def _body(template: Any, arguments: Mapping[str, Any]) -> Any:
             if not isinstance(item, str) or _has(item, arguments)
         }
     return template
+
+
+def _write_form(fields: Mapping[str, Any]) -> str:
+    return urlencode({name: as_text(value) for name, value in fields.items() if value is not None}, quote_via=quote)
+
+
+WRITERS: Mapping[str, Callable[[Any], str]] = {"json": json.dumps, "form": _write_form, "text": as_text}
 
 
 def _texts(node: Any) -> Iterator[str]:

@@ -12,6 +12,15 @@ import typer
 
 from pool_registry.errors import InvalidPool, PoolNotFound
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
+from studio.cli.sources import (
+    PASTE_HELP,
+    SOURCES,
+    AddCommand,
+    SourceOptions,
+    read_pasted,
+    read_permissions,
+    read_source,
+)
 from studio.cli.worker_settings import HELP, apply_limit_settings, apply_settings
 
 if TYPE_CHECKING:
@@ -25,7 +34,6 @@ KeysToKeyring = Annotated[
     bool, typer.Option("--keys-to-keyring", help="Move keys that are written out into this system's keyring.")
 ]
 Settings = Annotated[list[str] | None, typer.Option("--set", help=HELP)]
-SOURCES = "function:FILE.py, openapi:FILE-OR-URL, mcp:COMMAND-OR-URL or space:OWNER/NAME"
 Send = Callable[..., Mapping[str, Any]]
 
 
@@ -161,7 +169,7 @@ def _refer_to_keys(pool: str, worker: Mapping[str, Any], to_keyring: bool, is_ne
     return config
 
 
-@commands.command("add")
+@commands.command("add", cls=AddCommand)
 def add_worker(
     pool: Name,
     worker: Annotated[str, typer.Argument(help="Name of the worker; with --from the only one to take.")] = "",
@@ -175,6 +183,17 @@ def add_worker(
             help=f"{SOURCES}: what it offers.",
         ),
     ] = "",
+    paste: Annotated[str, typer.Option(metavar="[FILE|-]", help=PASTE_HELP)] = "",
+    key: Annotated[str, typer.Option(help="The key of a source or a text, as env:NAME or keyring:NAME.")] = "",
+    server: Annotated[str, typer.Option(help="Where the operations or tools are called: a URL.")] = "",
+    env: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE for a program; a key as NAME=env:NAME. May be repeated.")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(help="'NAME: VALUE' for an address; a key as 'NAME: env:NAME'. May be repeated.")
+    ] = None,
+    name: Annotated[str, typer.Option(help="What it is called: the server before its tools, or the worker.")] = "",
+    private: Annotated[bool, typer.Option("--private", help="It may reach private addresses.")] = False,
     reads_only: Annotated[
         bool, typer.Option("--reads-only", help="Its calls change nothing outside: trials may make them.")
     ] = False,
@@ -190,28 +209,43 @@ def add_worker(
     keys_to_keyring: KeysToKeyring = False,
     home: HomeOption = None,
 ) -> None:
-    """Add a worker of any kind, or everything that a source offers."""
+    """Add a worker of any kind, or everything that a source or a pasted text offers."""
     promised = ["effects=none"] if reads_only else []
     settings = [*promised, *(settings or [])]
+    options = SourceOptions(key, server, tuple(env or ()), tuple(header or ()), name, private)
     with open_commands(home, pool) as send:
         if source:
-            offers = send("look", **_read_source(source), **_read_permissions(as_you, allow or []))["offers"]
-            chosen = [offer for offer in offers if worker in ("", offer["spec"]["name"])]
-            specs = [apply_settings(offer["spec"], settings) for offer in chosen if not offer["problem"]]
-            for offer in chosen:
-                if offer["problem"]:
-                    typer.echo(f"left out: {offer['spec']['name']}: {offer['problem']}", err=True)
-            if not specs:
-                names = ", ".join(offer["spec"]["name"] for offer in offers)
-                raise InvalidPool([("", f"{source} offers nothing that can be added; it has: {names or 'nothing'}")])
-            specs = [{**spec, "config": _refer_to_keys(pool, spec, keys_to_keyring)} for spec in specs]
-            typer.echo(send("add_workers", workers=specs)["message"])
+            asked = {**read_source(source, options), **read_permissions(as_you, allow or [])}
+            _add_offers(send, pool, worker, send("look", **asked)["offers"], settings, keys_to_keyring)
             return
+        if paste:
+            reply = send("look_pasted", **read_pasted(paste, options), to_keyring=keys_to_keyring)["pasted"]
+            for note in reply["notes"]:
+                typer.echo(note, err=True)
+            _add_offers(send, pool, worker, reply["offers"], settings, keys_to_keyring)
+            return
+        options.refuse_all("--from or --paste")
         if not kind:
-            raise InvalidPool([("kind", f"say which with --kind, or take what a source offers: --from {SOURCES}")])
+            raise InvalidPool([("kind", f"say which with --kind, or take workers with --paste or --from {SOURCES}")])
         document = apply_settings({"name": worker, "kind": kind, "description": description, "config": {}}, settings)
         document["config"] = _refer_to_keys(pool, document, keys_to_keyring)
         typer.echo(send("save_worker", worker=document)["message"])
+
+
+def _add_offers(
+    send: Send, pool: str, worker: str, offers: Sequence[Mapping[str, Any]], settings: Sequence[str], to_keyring: bool
+) -> None:
+    """Add what a source offers, or the one `worker` of it. Raises InvalidPool where nothing of it can be added."""
+    chosen = [offer for offer in offers if worker in ("", offer["spec"]["name"])]
+    specs = [apply_settings(offer["spec"], settings) for offer in chosen if not offer["problem"]]
+    for offer in chosen:
+        if offer["problem"]:
+            typer.echo(f"left out: {offer['spec']['name']}: {offer['problem']}", err=True)
+    if not specs:
+        names = ", ".join(offer["spec"]["name"] for offer in offers)
+        raise InvalidPool([("", f"nothing of this can be added; it has: {names or 'nothing'}")])
+    specs = [{**spec, "config": _refer_to_keys(pool, spec, to_keyring)} for spec in specs]
+    typer.echo(send("add_workers", workers=specs)["message"])
 
 
 @commands.command("set")
@@ -398,40 +432,6 @@ def _write_value(value: Mapping[str, Any]) -> str:
     ]
     done = f"{value['pairs']} of {value['tasks']} tasks by {value['orchestrator_label']}, {value['called']} called it"
     return "\n".join([value["verdict"], done, *rows, *value["notes"]])
-
-
-def _read_permissions(as_you: bool, allow: list[str]) -> dict[str, Any]:
-    if as_you:
-        return {"as_you": True}
-    permissions: dict[str, Any] = {"network": "network" in allow, "read": [], "write": []}
-    for item in allow:
-        what, _, path = item.partition(":")
-        if item != "network" and not (what in ("read", "write") and path):
-            raise InvalidPool([("", f"--allow takes network, read:PATH or write:PATH, not {item!r}")])
-        if path:
-            permissions[what].append(path)
-    return {"permissions": permissions}
-
-
-def _read_source(source: str) -> dict[str, Any]:
-    """The fields with which an importer is asked."""
-    kind, _, what = source.partition(":")
-    if kind == "function":
-        return {"source": kind, "target": what}
-    if kind == "openapi":
-        if what.startswith(("http://", "https://")):
-            return {"source": kind, "url": what}
-        try:
-            return {"source": kind, "text": Path(what).expanduser().read_text(encoding="utf-8")}
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidPool([("", f"{what} cannot be read: {error}")]) from error
-    if kind == "mcp":
-        web = what.startswith(("http://", "https://"))
-        server = {"transport": "http", "url": what} if web else {"transport": "stdio", "command": what}
-        return {"source": kind, "server": server}
-    if kind == "space":
-        return {"source": kind, "space": what}
-    raise InvalidPool([("", f"--from takes {SOURCES}, not {source!r}")])
 
 
 def _read_object(text: str) -> dict[str, Any]:

@@ -81,6 +81,7 @@ BUILT_IN = (
             "pool/training.css",
             "lib/pages.css",
             "pool/pool.css",
+            "pool/paste.css",
             "pool/table.css",
         ),
     ),

@@ -8,7 +8,7 @@ import { keyField, textField } from "../lib/fields.js";
 import { labelField } from "../lib/form.js";
 import { ACTIONS, NEEDS } from "../lib/icons.js";
 import { needs } from "../lib/rights.js";
-import { tryPanel } from "./worker_dialogs.js";
+import { openAdded } from "./added.js";
 
 /** @typedef {import("./page.js").PoolPage} PoolPage */
 /** @typedef {import("../lib/form.js").ReadableField} ReadableField */
@@ -16,6 +16,7 @@ import { tryPanel } from "./worker_dialogs.js";
 /**
  * @typedef {{ title: string, parts: HTMLElement[], fields: Record<string, ReadableField>, verb: string, doing: string,
  *   back: (() => void) | null, request: () => Record<string, any>, again?: () => void }} Source
+ * @typedef {{ again?: () => void, notes?: HTMLElement[], tests?: boolean }} Origin
  */
 
 const MAX_POOL_FILE_BYTES = 4_000_000; // as in pool_registry/pool.py
@@ -124,7 +125,7 @@ function privateField() {
  * @param {string} label
  * @param {string} hint
  */
-function checkField(label, hint) {
+export function checkField(label, hint) {
   const box = el("input", { type: "checkbox" });
   const field = labelField(label, box, hint);
   field.node.classList.add("form-check");
@@ -217,17 +218,17 @@ function openSource(page, source) {
 /**
  * The second page: everything that the source offers, preselected; what cannot be added is grey and says why.
  * @param {PoolPage} page
- * @param {Source} source
+ * @param {Origin} source
  * @param {import("../types").OfferDocument[]} offers
  */
-function openOffers(page, source, offers) {
+export function openOffers(page, source, offers) {
   const ready = offers.filter((offer) => !offer.problem);
   const add = needs(button("", async () => {
     const chosen = rows.filter((row) => row.box.checked).map((row) => row.offer);
     const workers =
       chosen.map((offer) => (offer.may_have_effects && reading.read() ? { ...offer.spec, effects: "none" } : offer.spec));
     const reply = await busy(add, "Adding …", () => page.command({ action: "add_workers", workers }));
-    if (reply.ok) openAdded(page, reply.added);
+    if (reply.ok) openAdded(page, reply.added, source.tests);
     else general.textContent = plain(reply.problems);
     tell();
   }, "page-primary"), "pool/add_workers");
@@ -259,7 +260,7 @@ function openOffers(page, source, offers) {
   const summary = `${count(ready.length)} of ${count(offers.length)} can be added.${odd ? " The others say why not." : ""}`;
   tell();
   const foot = page.drawer.foot(button("Back", () => source.again()), add);
-  page.drawer.open("Choose what to add", [el("p.page-lead", {}, summary), bar, list, reading.node, general, foot], {
+  page.drawer.open("Choose what to add", [el("p.page-lead", {}, summary), ...(source.notes || []), bar, list, reading.node, general, foot], {
     back: () => source.again(), focus: add,
   });
 }
@@ -292,37 +293,6 @@ function offerRow(offer, index, changed) {
   }
   const node = el("li", { class: problem ? "pool-import-offer pool-import-odd" : "pool-import-offer" }, box, text);
   return { node, box, offer, words: `${spec.name} ${spec.description} ${problem}`.toLowerCase() };
-}
-
-/**
- * The third page: what was added, the first one ready to be called.
- * @param {PoolPage} page
- * @param {string[]} names
- */
-async function openAdded(page, names) {
-  const parts = [];
-  for (const [index, name] of names.entries()) {
-    const worker = page.worker(name);
-    const summary = el("summary", {}, icon(ACTIONS.check), el("b", {}, name), el("span", {}, worker.description));
-    const box = el("details.pool-import-added", { "data-name": name }, summary);
-    const fill = async () => {
-      if (box.dataset.filled) return;
-      box.dataset.filled = "1";
-      const panel = await tryPanel(page, worker);
-      if (panel) box.append(...panel.parts, panel.call);
-    };
-    box.addEventListener("toggle", () => box.open && fill());
-    if (index === 0) {
-      await fill();
-      box.open = true;
-    }
-    parts.push(box);
-  }
-  const title = names.length === 1 ? `Added ${names[0]}` : `Added ${names.length} workers`;
-  const foot = page.drawer.foot(button("Done", () => page.drawer.close()));
-  page.drawer.open(title, [el("p.page-lead", {}, "Call one to see that it works."), ...parts, foot], {
-    focus: parts[0].querySelector(".page-primary"),
-  });
 }
 
 /**
@@ -374,7 +344,7 @@ async function switchOnSeen(page, wants) {
  * @param {{ input: HTMLInputElement | HTMLTextAreaElement, say: (text: string) => void }} field
  * @param {number} limit
  */
-function readInto(file, field, limit) {
+export function readInto(file, field, limit) {
   file.addEventListener("change", async () => {
     const chosen = file.files[0];
     if (!chosen) return;
@@ -401,7 +371,7 @@ function codeField(label, about, placeholder) {
  * @param {string} placeholder
  * @param {number} rows
  */
-function linesField(label, about, placeholder, rows = 3) {
+export function linesField(label, about, placeholder, rows = 3) {
   const input = el("textarea.form-code", { rows: String(rows), spellcheck: "false", placeholder });
   const field = labelField(label, input, about);
   return { ...field, input, read: () => input.value.trim() || undefined };
@@ -411,7 +381,7 @@ function linesField(label, about, placeholder, rows = 3) {
  * What the fields hold that a person can see; the server judges it.
  * @param {Record<string, ReadableField>} fields
  */
-function valuesOf(fields) {
+export function valuesOf(fields) {
   /** @type {Record<string, any>} */
   const values = {};
   for (const [name, field] of Object.entries(fields)) {

@@ -18,6 +18,7 @@ import { openMemory } from "./memory.js";
 import { openTraining } from "./training.js";
 import { openLimits, openMode, openManage, openNew } from "./settings.js";
 import { openPoolFile } from "./imports.js";
+import { pasteBox } from "./paste.js";
 import { recallView, redrawOpenCard, viewSwitch, workerTable } from "./table.js";
 import { openVersions } from "./versions.js";
 import { testAll } from "./worker_test.js";
@@ -50,6 +51,7 @@ export class PoolPage {
     this.note = el("div.page-note", { hidden: "" });
     this.orchestrators = el("section.pool-orchestrators", { "aria-label": "What can orchestrate this pool" });
     this.tools = el("div.page-tools");
+    this.paste = pasteBox(this);
     this.grid = el("div.page-grid");
     this.drawer = new Drawer();
     this.gallery = new Gallery(this);
@@ -57,7 +59,7 @@ export class PoolPage {
     this.housekeeping = new Housekeeping(this.drawer, this.toast, ({ name, gone }) => this.act({ action: "show", pool: gone ? null : name }));
     const page = this.root = el(
       "div.page-body.pool-page", {}, heading("Pool", "The tools and models that can answer parts of your question. An orchestrator plans which to call, and in what order."), this.bar,
-      this.note, this.orchestrators, this.tools, this.grid, this.drawer.node, this.toast.node,
+      this.note, this.orchestrators, this.tools, this.paste, this.grid, this.drawer.node, this.toast.node,
     );
     root.replaceChildren(page);
   }
@@ -141,6 +143,7 @@ export class PoolPage {
     const focused = document.activeElement?.dataset?.key;
     this.drawBar();
     this.drawTools();
+    this.paste.hidden = !state.pool || this.isOld();
     this.drawGrid();
     if (focused && !this.drawer.node.open) document.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }

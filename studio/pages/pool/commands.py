@@ -33,6 +33,7 @@ from studio.pages.pool.gallery_commands import GalleryCommands
 from studio.pages.pool.import_commands import ImportCommands
 from studio.pages.pool.manage_commands import ManageCommands
 from studio.pages.pool.memory_commands import MemoryCommands
+from studio.pages.pool.paste_commands import PasteCommands, explain_text
 from studio.pages.pool.schema import TryForm
 from studio.pages.pool.training_commands import TrainingCommands
 from studio.pages.pool.try_worker import alone, build_observation, make_arguments
@@ -50,6 +51,7 @@ class PoolCommands(PageCommands):
         self.parts = (
             GalleryCommands(runtime, self._edit),
             ImportCommands(runtime, self._edit),
+            PasteCommands(runtime),
             MemoryCommands(runtime, self._edit),
             BindingCommands(runtime),
             TrainingCommands(runtime),
@@ -270,7 +272,11 @@ class PoolCommands(PageCommands):
     @command("editor")
     def _import(self, fields: Fields) -> PageReply:
         """Import another person's pool. What wants something of this machine or its owner arrives switched off."""
-        pool = import_pool(str(fields.get("text") or ""))
+        text = str(fields.get("text") or "")
+        try:
+            pool = import_pool(text)
+        except InvalidPool as error:
+            raise InvalidPool(explain_text(text) or error.problems) from error
         safe, wants, notes = disarm_pool(pool)
         off = [
             f"{worker} {' and '.join(sentences)}; it stays off until you enable it"

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pool_registry import secrets
 from pool_registry.errors import InvalidPool, SecretNotFound, WorkerFault
 from pool_registry.gallery.discover_servers import discover_servers
-from pool_registry.gallery.providers import provider_of
+from pool_registry.gallery.found_models import make_model_worker
 from pool_registry.gallery.templates import SHIPPED_MODEL, WorkerTemplate, templates
 from pool_registry.gallery.worker_from_template import choose_base, find_missing, list_bases, make_worker
-from pool_registry.imports import FreeNames, worker_name
+from pool_registry.imports import FreeNames
 from pool_registry.kinds import open_worker
 from pool_registry.language_models import endpoints
 from pool_registry.pool import Pool
@@ -95,15 +95,7 @@ class GalleryCommands(PageCommands):
     def _add_found(self, fields: Fields) -> PageReply:
         """Add one model of a server that was found."""
         model, base_url = text(fields, "model"), text(fields, "base_url")
-        provider = provider_of(base_url)
-        spec = WorkerSpec(
-            name=worker_name(model.rpartition("/")[2]),
-            kind="chat",
-            description=f"A language model on this machine ({model}, {words(fields, 'server') or 'model server'}).",
-            config={**(provider.settings if provider else {}), "base_url": base_url, "model": model},
-            timeout_s=180,
-        )
-        return self._add(fields, spec)
+        return self._add(fields, make_model_worker(model, base_url, words(fields, "server") or "model server"))
 
     @command("editor")
     def _list_models(self, fields: Fields) -> PageReply:

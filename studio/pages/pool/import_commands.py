@@ -162,9 +162,10 @@ def parse_server(form: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises InvalidPool with the field that cannot be read.
     """
+    server: dict[str, Any]
     if words(form, "transport") == "http":
         url = words(form, "url")
-        server = {"transport": "http", "url": url, "headers": _pairs(form, "headers", ":")}
+        server = {"transport": "http", "url": url, "headers": read_pairs(form, "headers", ":")}
         guess = url.partition("://")[2].partition("/")[0].partition(":")[0]
     else:
         line = words(form, "command")
@@ -174,10 +175,12 @@ def parse_server(form: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidPool([("command", f"this is no command line: {error}")]) from error
         if not parts:
             raise InvalidPool([("command", "this is missing")])
-        server = {"transport": "stdio", "command": parts[0], "args": parts[1:], "env": _pairs(form, "env", "=")}
+        server = {"transport": "stdio", "command": parts[0], "args": parts[1:], "env": read_pairs(form, "env", "=")}
         if words(form, "cwd"):
             server["cwd"] = words(form, "cwd")
         guess = _program(parts)
+    if form.get("allow_private") is True:
+        server["allow_private"] = True
     name = words(form, "name") or worker_name(guess)[:MAX_SERVER_NAME_CHARS].rstrip("_-")
     return {"name": name, **server}
 
@@ -202,7 +205,7 @@ def _program(parts: list[str]) -> str:
     return Path(program).stem.partition("@")[0] or "server"
 
 
-def _pairs(form: Mapping[str, Any], field: str, sign: str) -> dict[str, str]:
+def read_pairs(form: Mapping[str, Any], field: str, sign: str) -> dict[str, str]:
     """Parse lines of `name<sign>value`. Raises InvalidPool naming the line that is none."""
     pairs: dict[str, str] = {}
     for number, line in enumerate(words(form, field).splitlines(), start=1):

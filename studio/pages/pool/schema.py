@@ -208,6 +208,18 @@ class OfferDocument(PageDocument):
     returns: str = Field(description='The fields of what it returns, as plans name them: "{id, city}"; "" for none.')
 
 
+class PastedDocument(PageDocument):
+    """What a pasted text is: `actions` are what has to be asked before more can be offered, `takes` the settings that
+    it has a use for."""
+
+    label: str
+    actions: list[str]
+    offers: list[OfferDocument]
+    notes: list[str]
+    takes: list[str]
+    keys: int = Field(description="How many keys stand in it.")
+
+
 class WorkerTest(PageDocument):
     """What came of a test of a worker: of a call with the sample `input`, or of its probe."""
 
