@@ -23,7 +23,7 @@ from orchestrator.engine.edits import AddStep, AnyEdit, ChangeStep, RemoveStep, 
 from orchestrator.engine.episode import Episode, Round
 from orchestrator.engine.episode_loop import EpisodeSpec, Resolve, Sink, run_episode
 from orchestrator.engine.events import TaskRef
-from orchestrator.engine.final_answer import Finalizer
+from orchestrator.engine.final_answer import Finalizer, Presenter
 from orchestrator.engine.release import Orchestrator
 from orchestrator.errors import InvalidEdits
 from orchestrator.plan import (
@@ -121,7 +121,7 @@ async def run_variation(
     budget: Budget | None = None,
     resolve: Resolve | None = None,
     user: str = "",
-    finalizer: Finalizer | None = None,
+    finalizer: Finalizer | Presenter | None = None,
 ) -> Episode:
     """Run a variation to its end as an episode of its own, within what limited the recorded one. Never raises for what
     workers do."""

@@ -207,6 +207,7 @@ class Worker(ABC, Generic[C]):
     sample: Mapping[str, JsonValue] = {}  # what "Try it" offers in the page,
     sample_seen: str = ""  # and the output of an earlier step that goes with it
     returns: Mapping[str, JsonValue] = {}  # JSON Schema of what a call returns, where the kind knows it
+    described_by: Literal["", "name", "request"] = ""  # what says in words what a call returns, for a person to read
 
     def __init__(self, spec: WorkerSpec, config: C) -> None:
         self.spec = spec

@@ -34,7 +34,7 @@ from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits
 from pool_registry.calls.spending import charge_calls_to
 from pool_registry.deployment_mode import DeploymentMode
 from pool_registry.errors import PoolNotFound
-from pool_registry.pool import Limits, Pool
+from pool_registry.pool import NO_FINALIZER, Limits, Pool
 from pool_registry.worker import Visible
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
 from trainer.tasks import recognize_task
@@ -97,12 +97,14 @@ def prepare_run(
     graded: bool = True,
     mode: DeploymentMode | None = None,
     run_limits: RunLimits = NO_RUN_LIMITS,
+    for_person: bool = True,
     approve: Approver = leave_waiting,
     wrap: Callable[[Orchestrator], Orchestrator] = lambda orchestrator: orchestrator,
 ) -> RecordedRun:
     """Prepare a run of `query` on an open pool. `sink` replaces the store's traces, `limits` and `mode` the pool's.
     `run_limits` are what the caller limits this run to. `approve` is asked about plans that may not run by themselves;
-    `wrap` puts something around the orchestrator.
+    `wrap` puts something around the orchestrator. `for_person`: the answer is put into words, unless the orchestrator's
+    name switches that off.
 
     Raises InvalidQuery, InvalidRunLimits and UnknownOrchestrator; the run itself raises none.
     """
@@ -116,7 +118,7 @@ def prepare_run(
     release = make_release(store, pool, mode or pool.pool.mode, task, approve)
     start = partial(
         run_episode, spec, policy, pool, limits=limits, sink=sink or store.traces, budget=budget, release=release,
-        resolve=make_inner_orchestrator, finalizer=find_finalizer(orchestrator, pool),
+        resolve=make_inner_orchestrator, finalizer=find_finalizer(orchestrator, pool, for_person=for_person),
     )  # fmt: skip
     return RecordedRun(spec.id, budget, store, pool, task, start)
 
@@ -139,7 +141,8 @@ def prepare_resumed(
     budget = Budget(Limits.model_validate(dict(started.limits)), pool.run_limits.max_cost)
     start = partial(
         resume_episode, episode, decision, policy, pool, release, sink=sink or store.traces, budget=budget,
-        resolve=make_inner_orchestrator, finalizer=find_finalizer(started.orchestrator, pool),
+        resolve=make_inner_orchestrator,
+        finalizer=find_finalizer(started.orchestrator, pool, for_person=started.source == MINE),
     )  # fmt: skip
     return RecordedRun(episode.id, budget, store, pool, task if started.task else None, start)
 
@@ -173,13 +176,16 @@ def find_known_task(pool: str, query: str) -> Task | None:
 def prepare_variation(store: Store, pool: LivePool, variation: Variation, *, user: str = "") -> RecordedRun:
     """Prepare a run of a recorded episode with one round edited (orchestrator/what_if.py). Its final answer is written
     as that one's was."""
+    origin = variation.origin
+    name = origin.started.orchestrator if origin.started else ""
+    is_worded = origin.source == MINE and pool.pool.limits.finalizer == NO_FINALIZER
     pool = variation.limit(pool)
-    task = find_known_task(pool.pool.name, variation.origin.query)
+    task = find_known_task(pool.pool.name, origin.query)
     episode_id, budget = new_episode_id(), Budget(pool.pool.limits, pool.run_limits.max_cost)
     start = partial(
         run_variation, variation, pool, episode_id=episode_id, task=task.ref if task else None, sink=store.traces,
         budget=budget, user=user, resolve=make_inner_orchestrator,
-        finalizer=find_finalizer("", pool) if variation.origin.final is not None else None,
+        finalizer=find_finalizer(name, pool, for_person=True) if is_worded or origin.final else None,
     )  # fmt: skip
     return RecordedRun(episode_id, budget, store, pool, task, start)
 

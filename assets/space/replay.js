@@ -348,7 +348,7 @@ function momentOf(view, at) {
   const answer = answering && past(answering.ended_at, at) ? view.graph.answer : null;
   const { final: written } = view.episode;
   /** @type {import("../web/types").FinalAnswerView | null} */
-  const final = written && past(written.started_at, at) ? { ...written, state: "RUNNING", plan_answer: null } : null;
+  const final = written?.worker && past(written.started_at, at) ? { ...written, state: "RUNNING", plan_answer: null } : null;
   return {
     ...view,
     clock_s: at,

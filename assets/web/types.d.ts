@@ -399,9 +399,9 @@ export interface EpisodeHead {
   state: "running" | "waiting" | "ended" | "interrupted";
   outcome: "answered" | "gave_up" | "max_rounds" | "max_tokens" | "max_cost" | "deadline" | "stopped" | "orchestrator_failed" | "rejected" | null;
   reason: string | null;
-  /** For a person: the finalizer's, where it wrote one, else the plan's own. */
+  /** For a person: the finalizer's, else the plan's own in words. */
   answer: string | null;
-  /** None where no finalizer was on. */
+  /** None where the answer is as the plan has it. */
   final: FinalAnswerView | null;
   /** Whether the answer says that no worker of the pool fits. */
   refused: boolean;
@@ -548,7 +548,7 @@ export interface FilterChoices {
 
 /** The call that wrote the final answer: what it was allowed to see, what was sent, what came back. */
 export interface FinalAnswerDetail {
-  /** The finalizer, or the worker that took over. */
+  /** The finalizer, or the worker that took over; "" where templates wrote. */
   worker: string;
   state: "RUNNING" | "OK" | "EXEC_ERR";
   /** None where it was not called. */
@@ -568,9 +568,9 @@ export interface FinalAnswerDetail {
   cost: number;
 }
 
-/** The answer for a person that the pool's finalizer writes, and the plan's own. */
+/** The answer for a person that the pool's finalizer writes or that templates put into words, and the plan's own. */
 export interface FinalAnswerView {
-  /** The finalizer, or the worker that took over. */
+  /** The finalizer, or the worker that took over; "" where templates wrote. */
   worker: string;
   state: "RUNNING" | "OK" | "EXEC_ERR";
   /** None where it was not called. */

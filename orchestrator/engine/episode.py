@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from orchestrator.agreement import Agreement, measure_agreement
 from orchestrator.engine.events import (
+    AnswerPresented,
     EpisodeEnded,
     EpisodeStarted,
     Event,
@@ -111,6 +112,7 @@ class Episode:
     rounds: list[Round] = field(default_factory=list)
     steps: dict[int, StepRun] = field(default_factory=dict)
     final: FinalAnswer | None = None
+    presented: str | None = None  # the plan's own answer in words for a person, where that differs
     ended: EpisodeEnded | None = None
     graded: Graded | None = None
     not_judged: NotJudged | None = None
@@ -141,6 +143,11 @@ class Episode:
         final = self.final
         written = self.ended is not None and final is not None and final.is_written
         return final.observation.value if written and final and final.observation else self.answer
+
+    @property
+    def shown_answer(self) -> JsonValue:
+        """What a person reads: the final answer, in words where it was presented."""
+        return self.final_answer if self.presented is None or self.ended is None else self.presented
 
     @property
     def held(self) -> PlanHeld | None:
@@ -243,6 +250,8 @@ class Episode:
             case FinalizerEnded():
                 self.final = self.final or FinalAnswer(event.worker, event.sources)
                 self.final.ended_at, self.final.observation = event.at, event.observation
+            case AnswerPresented():
+                self.presented = event.text
             case EpisodeEnded():
                 self.ended = event
             case Graded():

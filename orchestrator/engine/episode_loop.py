@@ -17,6 +17,7 @@ from orchestrator.engine.budget import Budget, explain_outcome
 from orchestrator.engine.edits import WhatIf
 from orchestrator.engine.episode import Episode, hide_output
 from orchestrator.engine.events import (
+    AnswerPresented,
     EpisodeEnded,
     EpisodeStarted,
     Event,
@@ -32,7 +33,7 @@ from orchestrator.engine.events import (
     TurnTaken,
 )
 from orchestrator.engine.executor import Recorder, RoundRun
-from orchestrator.engine.final_answer import FinalCall, Finalizer
+from orchestrator.engine.final_answer import FinalCall, Finalizer, Presenter
 from orchestrator.engine.release import Decision, Orchestrator, PlanRelease, complete_orchestrator
 from orchestrator.errors import InvalidQuery, OrchestratorError
 from orchestrator.orchestrator_name import OrchestratorName
@@ -118,7 +119,7 @@ async def run_episode(
     budget: Budget | None = None,
     resolve: Resolve | None = None,
     release: PlanRelease | None = None,
-    finalizer: Finalizer | None = None,
+    finalizer: Finalizer | Presenter | None = None,
 ) -> Episode:
     """Run one episode to its end and return it. Errors of orchestrator and workers are recorded, never raised.
 
@@ -146,7 +147,7 @@ async def resume_episode(
     sink: Sink | None = None,
     budget: Budget | None = None,
     resolve: Resolve | None = None,
-    finalizer: Finalizer | None = None,
+    finalizer: Finalizer | Presenter | None = None,
 ) -> Episode:
     """Go on with an episode whose plan waited, once that was decided. The time that it waited does not count.
 
@@ -185,7 +186,7 @@ class _Loop:
     budget: Budget
     resolve: Resolve | None
     release: PlanRelease | None = None
-    finalizer: Finalizer | None = None
+    finalizer: Finalizer | Presenter | None = None
     recorded: Episode | None = None  # one that waited
 
     def __post_init__(self) -> None:
@@ -220,7 +221,11 @@ class _Loop:
             self._record(EpisodeEnded(end.outcome, self._now(), end.answer, end.reason))
         return self.episode
 
-    async def _write_final(self, finalizer: Finalizer, answer: JsonValue) -> None:
+    async def _write_final(self, finalizer: Finalizer | Presenter, answer: JsonValue) -> None:
+        if isinstance(finalizer, Presenter):
+            if (text := finalizer.present(self.episode, answer, self.pool)) is not None:
+                self._record(AnswerPresented(text, self._now()))
+            return
         allowed = self.spec.approved or self.mode.name == "autonomous"
         call = FinalCall(finalizer, self.episode, self.pool, self.budget, self._record, self._now, allowed)
         await call.make(answer)

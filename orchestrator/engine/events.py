@@ -165,6 +165,15 @@ class FinalizerEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerPresented:
+    """The plan's own answer in words for a person, by its shape (presentation/); where they differ."""
+
+    text: str
+    at: float
+    type: Literal["answer_presented"] = "answer_presented"
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodeEnded:
     """`answer` is the plan's own, also where a finalizer has written another one for a person."""
 
@@ -205,6 +214,7 @@ Event = (
     | StepEnded
     | FinalizerStarted
     | FinalizerEnded
+    | AnswerPresented
     | EpisodeEnded
     | Graded
     | NotJudged

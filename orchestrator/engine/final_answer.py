@@ -45,6 +45,19 @@ class Finalizer:
 
 
 @dataclass(frozen=True, slots=True)
+class Presenter:
+    """Writes the plan's own answer for a person without a model, where the pool names no finalizer."""
+
+    write: Callable[[Episode, JsonValue, LivePool], str]
+    keeps: Callable[[Episode, JsonValue], bool]
+
+    def present(self, episode: Episode, answer: JsonValue, pool: LivePool) -> str | None:
+        """The answer in words; None where that is what it is already."""
+        text = "" if self.keeps(episode, answer) or not as_text(answer).strip() else self.write(episode, answer, pool)
+        return None if text in ("", as_text(answer)) else text
+
+
+@dataclass(frozen=True, slots=True)
 class FinalCall:
     """The call of a finalizer, on the pool and within the budget of its episode. `now` is the episode's clock.
 

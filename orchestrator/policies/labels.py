@@ -43,5 +43,5 @@ def _describe_options(options: TurnOptions, sampled: str) -> list[str]:
     repairs = ["the model alone" if name == ALL else f"without {name.replace('_', ' ')}" for name in options.without]
     who = [f"workers by {options.who}"] if options.who else []
     whole_query = ["no written subtasks"] if options.whole_query else []
-    finalizer = {None: [], True: ["with the finalizer"], False: ["without the finalizer"]}[options.finalizer]
+    finalizer = {None: [], True: ["with the finalizer"], False: ["with the plan's own answer"]}[options.finalizer]
     return [*samples, *grammar, *repairs, *who, *whole_query, *recursive, *finalizer]

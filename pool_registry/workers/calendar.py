@@ -50,6 +50,7 @@ class Calendar(Worker[NoConfig]):
     label = "Calendar"
     summary = "Business days, public holidays, days between dates."
     icon = "M4 6h16v14H4z M4 10h16 M8 3v5 M16 3v5"
+    described_by = "request"
     cacheable = True
     sample = {"request": FORMS[0]}
     parameters = one_string(

@@ -55,6 +55,7 @@ class Function(Worker[FunctionConfig]):
     label = "Python function"
     summary = "Your own function, in a process of its own."
     icon = "M15 4c-4 0-4 3-5 8s-1 8-5 8 M7 11h8"
+    described_by = "name"
     Config = FunctionConfig
 
     def __init__(self, spec: WorkerSpec, config: FunctionConfig) -> None:

@@ -129,6 +129,7 @@ class Http(HttpApi[HttpConfig]):
     label = "HTTP endpoint"
     summary = "One address of an HTTP API, described by hand."
     icon = "M4 8h16 M16 4l4 4-4 4 M20 16H4 M8 12l-4 4 4 4"
+    described_by = "name"
     Config = HttpConfig
 
     @property

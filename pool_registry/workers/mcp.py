@@ -38,6 +38,7 @@ class Mcp(Worker[McpConfig]):
     label = "MCP tool"
     summary = "A tool of an MCP server: a program on this machine, or a URL."
     icon = "M9 3v5 M15 3v5 M6 8h12v4a6 6 0 0 1-12 0z M12 18v3"
+    described_by = "name"
     Config = McpConfig
     remote = True
 

@@ -86,6 +86,7 @@ class OpenApi(HttpApi[OpenApiConfig]):
     label = "OpenAPI operation"
     summary = "One operation of an HTTP API."
     icon = "M8 4c-3 0-3 3-3 5s-1 3-2 3c1 0 2 1 2 3s0 5 3 5 M16 4c3 0 3 3 3 5s1 3 2 3c-1 0-2 1-2 3s0 5-3 5"
+    described_by = "name"
     Config = OpenApiConfig
 
     def __init__(self, spec: WorkerSpec, config: OpenApiConfig) -> None:

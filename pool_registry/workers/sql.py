@@ -101,6 +101,7 @@ class Sql(Worker[SqlConfig]):
         super().__init__(spec, config)
         if config.query is not None:
             self.sample = dict(config.sample)
+            self.described_by = "name"
         elif config.database != "starter:ledger":
             self.sample = {}  # the kind's own is about tables that are not there
 

@@ -83,7 +83,9 @@ def print_outcome(store: Store, document: Mapping[str, Any], as_json: bool) -> N
         command = f"podium approvals {document['id']} --approve"
         typer.secho(f"waiting: the plan waits for approval. Decide: {command}", fg=typer.colors.YELLOW, err=True)
         raise typer.Exit(WAITS)
-    typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else document["answer"])
+    from studio.episode_documents.trace import shown_answer
+
+    typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else shown_answer(document))
     if document["outcome"] != "answered":
         typer.secho(f"{document['outcome']}: {document['reason']}", fg=typer.colors.RED, err=True)
         raise typer.Exit(1)

@@ -25,7 +25,7 @@ __all__ = [
 
 FinalizerOption = Annotated[
     bool,
-    typer.Option(help="Let the pool's finalizer, where it names one, write the final answer from the plan's."),
+    typer.Option(help="Have the plan's answer put into words, by the pool's finalizer where it names one."),
 ]
 WithoutWorkerOption = Annotated[
     list[str] | None,

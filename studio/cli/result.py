@@ -44,7 +44,8 @@ def describe_result(document: Mapping[str, Any]) -> tuple[str, str]:
         return "Refused: no worker of this pool fits.", typer.colors.YELLOW
     if document["correct"] is None:
         return "Not verified: no answer is known to compare this one with.", typer.colors.YELLOW
-    graded = "" if document["final"] is None or document["final"]["state"] != "OK" else "The plan's own answer: "
+    final = document["final"]
+    graded = "" if final is None or final["state"] != "OK" or not final["worker"] else "The plan's own answer: "
     if document["correct"]:
         return f"{graded}Correct.", typer.colors.GREEN
     expected = f", expected {document['expected']}" if document["expected"] else ""

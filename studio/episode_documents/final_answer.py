@@ -6,12 +6,14 @@ from orchestrator.engine.episode import Episode, FinalAnswer
 from pool_registry.actions import NO_USAGE, as_text
 from studio.episode_documents.schema import FinalAnswerDetail, FinalAnswerView, SeenStep
 
+PRESENTED = "Put into words by a template; no model was asked."
+
 
 def build_final_view(episode: Episode) -> FinalAnswerView | None:
-    """Who writes the answer of an episode; None where no finalizer was called or refused."""
+    """Who writes the answer of an episode; None where it is the plan's own, and no finalizer was called or refused."""
     final = episode.final
     if final is None:
-        return None
+        return _build_presented(episode) if episode.presented is not None else None
     return FinalAnswerView(
         worker=final.writer,
         state="RUNNING" if final.observation is None else "OK" if final.is_written else "EXEC_ERR",
@@ -19,6 +21,17 @@ def build_final_view(episode: Episode) -> FinalAnswerView | None:
         sentence=_describe(final),
         plan_answer=None if episode.answer is None else as_text(episode.answer),
         sources=list(final.sources),
+    )
+
+
+def _build_presented(episode: Episode) -> FinalAnswerView:
+    return FinalAnswerView(
+        worker="",
+        state="OK",
+        started_at=None,
+        sentence=PRESENTED,
+        plan_answer=None if episode.answer is None else as_text(episode.answer),
+        sources=[],
     )
 
 

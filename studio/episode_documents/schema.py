@@ -130,9 +130,9 @@ class AuditLine(PageDocument):
 
 
 class FinalAnswerView(PageDocument):
-    """The answer for a person that the pool's finalizer writes, and the plan's own."""
+    """The answer for a person that the pool's finalizer writes or that templates put into words, and the plan's own."""
 
-    worker: str = Field(description="The finalizer, or the worker that took over.")
+    worker: str = Field(description='The finalizer, or the worker that took over; "" where templates wrote.')
     state: Literal["RUNNING", "OK", "EXEC_ERR"]
     started_at: float | None = Field(description="None where it was not called.")
     sentence: str
@@ -152,8 +152,8 @@ class EpisodeHead(PageDocument):
     state: Literal["running", "waiting", "ended", "interrupted"]
     outcome: Outcome | None
     reason: str | None
-    answer: str | None = Field(description="For a person: the finalizer's, where it wrote one, else the plan's own.")
-    final: FinalAnswerView | None = Field(description="None where no finalizer was on.")
+    answer: str | None = Field(description="For a person: the finalizer's, else the plan's own in words.")
+    final: FinalAnswerView | None = Field(description="None where the answer is as the plan has it.")
     refused: bool = Field(description="Whether the answer says that no worker of the pool fits.")
     started_at: str
     depth: int

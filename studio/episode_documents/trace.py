@@ -27,6 +27,7 @@ def build_trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
         "id": row.id,
         "query": row.query,
         "answer": episode.final_answer,
+        "presented": episode.presented,
         "final": build_final(episode),
         "outcome": row.state,
         "reason": episode.ended.reason if episode.ended else None,
@@ -61,6 +62,11 @@ def build_final(episode: Episode) -> dict[str, Any] | None:
     """Who wrote the answer in the place of the plan's own, or why nobody did; None where no finalizer was on."""
     view = build_final_view(episode)
     return None if view is None else view.to_json()
+
+
+def shown_answer(document: Mapping[str, Any]) -> Any:
+    """What a person reads for the answer of a trace document."""
+    return document["answer"] if document["presented"] is None else document["presented"]
 
 
 def describe_final(document: Mapping[str, Any]) -> list[str]:

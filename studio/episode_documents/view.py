@@ -110,7 +110,7 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None, offers: Sequen
         state=_episode_state(episode, row),
         outcome=ended.outcome if ended else None,
         reason=ended.reason if ended else None,
-        answer=None if episode.final_answer is None else as_text(episode.final_answer),
+        answer=None if episode.shown_answer is None else as_text(episode.shown_answer),
         final=build_final_view(episode),
         refused=is_refusal(episode.answer),
         started_at=row.started_at,

@@ -133,6 +133,7 @@ class EpisodeRequest:
     background: bool = False
     mode: ModeName | None = None
     finalizer: bool = True
+    for_person: bool = True  # the answer is put into words
     run_limits: RunLimits = NO_RUN_LIMITS
     unread: str = ""
 

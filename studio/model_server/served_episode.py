@@ -37,7 +37,8 @@ class ServedAnswer:
 
     `ignored` says what of the request had no effect, `fallback` why the pool's fallback answered ("" where it did
     not), `agreement` how many of its drawn plans came to the answer (None where one was written at a time), `final` who
-    wrote the final answer, with the plan's own (None where none was on), `chance` how likely the answer is right.
+    wrote the final answer, with the plan's own (None where none was on), `chance` how likely the answer is right,
+    `value` the plan's own answer where `text` puts it into words.
     """
 
     text: str
@@ -49,6 +50,7 @@ class ServedAnswer:
     agreement: Agreement | None = None
     final: FinalAnswerView | None = None
     chance: AnswerChance | None = None
+    value: JsonValue = None
 
     def report(self, trace: str | None) -> dict[str, Any]:
         """Our own field `podium` of the answer's document; `trace` is None where nothing was recorded."""
@@ -56,8 +58,10 @@ class ServedAnswer:
         agreement = {"agreement": asdict(self.agreement)} if self.agreement else {}
         chance = {"chance": asdict(self.chance)} if self.chance else {}
         names = {"worker", "sentence", "plan_answer"}
-        final = {"final": self.final.model_dump(include=names)} if self.final else {}
-        return {"trace": trace, "ignored": dict(self.ignored or {}), **fallback, **agreement, **chance, **final}
+        final = {"final": self.final.model_dump(include=names)} if self.final and self.final.worker else {}
+        value = {"value": self.value} if self.final and not self.final.worker else {}
+        ignored = dict(self.ignored or {})
+        return {"trace": trace, "ignored": ignored, **fallback, **agreement, **chance, **final, **value}
 
 
 class ServedEpisode:
@@ -170,12 +174,13 @@ class ServedEpisode:
         error = self._unrecorded or episode_error(ended, episode, self.pool)
         if error is not None:
             raise error
-        text, finish = self._write_answer(episode.final_answer)
+        text, finish = self._write_answer(episode.shown_answer)
         fallback = read_fallback(episode)
         agreement = None if fallback else episode.agreement  # what another answered was not voted on
         final = build_final_view(episode)
         chance = measure_chance(episode, self.setup.orchestrator)
-        return ServedAnswer(text, finish, self._take_usage(), (), self.ignored, fallback, agreement, final, chance)
+        value, usage = episode.answer, self._take_usage()
+        return ServedAnswer(text, finish, usage, (), self.ignored, fallback, agreement, final, chance, value)
 
     async def result(self) -> tuple[Episode, EpisodeEnded]:
         """Wait for the finished episode and how it ended. Raises ApprovalRequired when its plan waits for a person."""

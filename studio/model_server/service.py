@@ -111,7 +111,7 @@ class Service:
             run = prepare_run(
                 self.store, setup.pool, setup.orchestrator, setup.query,
                 user=user, source=SERVED, limits=setup.take_limits(allowed), sink=episode, graded=False,
-                mode=mode, wrap=setup.wrap,
+                mode=mode, wrap=setup.wrap, for_person=setup.for_person,
             )  # fmt: skip
         except InvalidQuery as error:
             raise ApiError(400, str(error), "invalid_value") from error

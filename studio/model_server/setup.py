@@ -48,6 +48,7 @@ class EpisodeSetup:
             self.ignored |= dict.fromkeys(request.settings, _NO_AGENT)
         self._rounds = pool.pool.limits.max_rounds
         keeps_answer = not request.finalizer or request.form is not None  # prose would not have the form
+        self.for_person = request.for_person and not keeps_answer
         if keeps_answer and pool.pool.limits.finalizer != NO_FINALIZER:
             orchestrator = add_options(orchestrator, TurnOptions(finalizer=False))
         self.orchestrator = orchestrator

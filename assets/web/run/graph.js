@@ -196,10 +196,11 @@ export class Graph {
     this.world.querySelector(".run-graph-answer")?.remove();
     if (!place) return;
     const { answer: text, final } = this.view.episode;
-    const card = el(final ? "button.run-graph-answer" : "div.run-graph-answer", final ? { type: "button", title: final.sentence } : {});
-    if (final) card.addEventListener("click", () => this.onFinal());
+    const call = final?.worker ? final : null; // a worker's, with more to show
+    const card = el(call ? "button.run-graph-answer" : "div.run-graph-answer", call ? { type: "button", title: call.sentence } : {});
+    if (call) card.addEventListener("click", () => this.onFinal());
     card.style.cssText = `left:${place.x}px;top:${place.y}px;width:${place.width}px;height:${place.height}px`;
-    card.append(el("b", {}, final?.state === "OK" ? `Final answer written by ${final.worker}` : "Answer"), el("span", {}, text ?? "not yet"));
+    card.append(el("b", {}, call?.state === "OK" ? `Final answer written by ${call.worker}` : "Answer"), el("span", {}, text ?? "not yet"));
     const verdict = this.view.episode.verdict;
     if (verdict) card.dataset.correct = String(verdict.correct);
     this.world.append(card);

@@ -48,7 +48,7 @@ export function keepTaskButton(readEpisode, onJudged) {
  * @param {(judged: Judged) => Promise<void>} keep
  */
 function openQuestion(shown, keep) {
-  // A task keeps the plan's own value, which a verifier can compare, and not what a finalizer wrote around it.
+  // A task keeps the plan's own value, which a verifier can compare, and not the words around it.
   const episode = { ...shown, answer: shown.final?.plan_answer ?? shown.answer };
   const dialog = el("dialog.run-keep", { "aria-labelledby": "run-keep-title" });
   const problem = el("p.form-general", { role: "alert" });

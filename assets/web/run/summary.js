@@ -115,9 +115,10 @@ export class Summary {
    * @param {import("../types").EpisodeHead} episode */
   finalLine({ final }) {
     if (!final) return [];
-    const how = el("button.podium-link", { type: "button" }, "How it was written");
-    how.addEventListener("click", () => this.onFinal());
-    if (final.state !== "OK") return [el("p.run-summary-final", { "data-testid": "final" }, final.sentence, " ", how)];
+    const button = el("button.podium-link", { type: "button" }, "How it was written");
+    button.addEventListener("click", () => this.onFinal());
+    const how = final.worker ? [" ", button] : [];
+    if (final.state !== "OK") return [el("p.run-summary-final", { "data-testid": "final" }, final.sentence, ...how)];
     const own = el("output.run-summary-own", { "data-testid": "plan-answer" }, final.plan_answer ?? "");
     own.hidden = true;
     const show = el("button.podium-link", { type: "button", "aria-expanded": "false" }, "The plan's own answer");
@@ -125,7 +126,7 @@ export class Summary {
       own.hidden = !own.hidden;
       show.setAttribute("aria-expanded", String(!own.hidden));
     });
-    return [el("p.run-summary-final", { "data-testid": "final" }, final.sentence, " ", show, " ", how), own];
+    return [el("p.run-summary-final", { "data-testid": "final" }, final.sentence, " ", show, ...how), own];
   }
 
   /** A line on how sure the answer is, and a way to the round in the inspector that says more.

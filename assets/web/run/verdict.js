@@ -43,7 +43,7 @@ export class Thumbs {
     if (!isOver(episode) || episode.answer === null || episode.task) return [];
     if (this.episode !== episode.id) this.close();
     this.episode = episode.id;
-    this.answer = episode.answer;
+    this.answer = episode.final?.plan_answer ?? episode.answer; // what a verifier compares
     this.expected = episode.verdict && !episode.verdict.correct ? episode.verdict.expected : "";
     this.up.setAttribute("aria-pressed", String(episode.verdict?.correct === true));
     this.down.setAttribute("aria-pressed", String(episode.verdict?.correct === false));

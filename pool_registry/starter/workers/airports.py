@@ -45,6 +45,7 @@ class Airports(Worker[NoConfig]):
     label = "Airports"
     summary = "Country, time zone and place of an airport."
     icon = "M21 4L3 11l6 3 3 6z M9 14l5-4"
+    described_by = "request"
     template = None  # its task family needs it; a person would not add it
     cacheable = True
     sample = {"request": FORMS[0]}

@@ -51,6 +51,7 @@ class Clock(Worker[NoConfig]):
     label = "Clock"
     summary = "Local times across time zones."
     icon = "M12 4a8 8 0 1 0 .01 0 M12 8v4l3 2"
+    described_by = "request"
     template = None  # its task family needs it; a person would not add it
     cacheable = True
     sample = {"request": FORMS[0]}

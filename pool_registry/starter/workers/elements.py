@@ -31,6 +31,7 @@ class Elements(Worker[NoConfig]):
     label = "Elements"
     summary = "Molar mass of a compound."
     icon = "M9 4h6 M10 4v5l-5 9a1.5 1.5 0 0 0 1.3 2.2h11.4A1.5 1.5 0 0 0 19 18l-5-9V4 M8 14h8"
+    described_by = "request"
     template = None  # its task family needs it; a person would not add it
     cacheable = True
     sample = {"request": FORMS[0]}

@@ -23,6 +23,7 @@ class GreatCircle(Worker[NoConfig]):
     label = "Great circle"
     summary = "Distance between two airports."
     icon = "M4 18a16 16 0 0 1 16-12 M4 18h.01 M20 6h.01 M4 12a8 8 0 1 0 16 0a8 8 0 1 0-16 0"
+    described_by = "request"
     template = None  # its task family needs it; a person would not add it
     cacheable = True
     sample = {"route": FORM}

@@ -1,4 +1,4 @@
-"""Who writes the final answer of a run, as the Run page offers it where a pool names a finalizer."""
+"""Who writes the final answer of a run, as the Run page offers it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ WRITTEN = "finalizer"
 
 
 def draw_finalizer_choice() -> gr.Dropdown:
-    """Draw the choice, which is not there until a pool with a finalizer is chosen."""
-    return gr.Dropdown(label="Final answer", choices=[], elem_id="run-finalizer", min_width=180, visible=False)
+    """Draw the choice; a pool brings what there is to choose."""
+    return gr.Dropdown(label="Final answer", choices=[], elem_id="run-finalizer", min_width=180)
 
 
 def show_finalizer_choice(pool: Pool, on: bool = True) -> Any:
     """What the choice shows for a pool."""
     name = pool.limits.finalizer
-    choices = [(f"by {name}", WRITTEN), ("the plan's own", PLANS_OWN)]
-    return gr.update(choices=choices, value=WRITTEN if on else PLANS_OWN, visible=name != NO_FINALIZER)
+    written = "in words" if name == NO_FINALIZER else f"by {name}"
+    choices = [(written, WRITTEN), ("the plan's own", PLANS_OWN)]
+    return gr.update(choices=choices, value=WRITTEN if on else PLANS_OWN)
 
 
 def read_finalizer_choice(value: str | None) -> bool:
-    """Whether the pool's finalizer may write the final answer of a run."""
+    """Whether another one than the plan's own may stand as the final answer of a run."""
     return value != PLANS_OWN
