@@ -18,8 +18,8 @@ from trainer.tasks.tool_use.reader import ToolData, read_tool_data
 def open_tool_data(place: str, options: ReadOptions, answers: str = "") -> ToolData | None:
     """The conversations of a file, or of hub:OWNER/NAME or hub:OWNER/NAME:CONFIG; None where it is not of tool use.
     `answers` is the file of a suite's possible answers. Raises UnusableTasks where something cannot be read."""
-    name, rows = _open_rows(place, options)
-    more = [_open_rows(answers, options)[1]] if answers else []
+    name, rows = _open_place(place, options)
+    more = [_open_place(answers, options)[1]] if answers else []
     data = read_tool_data([rows, *more], name)
     if data is None and answers:
         raise UnusableTasks(f"{place} holds no queries with functions, so that --answers says nothing about it")
@@ -32,16 +32,21 @@ def read_tool_bytes(data: bytes, name: str, options: ReadOptions) -> ToolData | 
     return read_tool_data([_read_source(data, name, options)], name)
 
 
-def _open_rows(place: str, options: ReadOptions) -> tuple[str, Rows]:
+def _open_place(place: str, options: ReadOptions) -> tuple[str, Rows]:
     if place.startswith(HUB):
         from trainer.tasks.sources.hub import open_hub
 
         return open_hub(place.removeprefix(HUB))
+    return Path(place).name, open_rows(place, options)
+
+
+def open_rows(place: str, options: ReadOptions | None = None) -> Rows:
+    """The rows of a file with all of its columns. Raises UnusableTasks."""
     file = Path(place)
     data = read_bytes(file)
     if len(data) > MAX_FILE_BYTES:
         raise UnusableTasks(f"{file} has more than {MAX_FILE_BYTES:,} bytes; split it into several files")
-    return file.name, _read_source(data, place, options)
+    return _read_source(data, place, options or ReadOptions())
 
 
 def _read_source(data: bytes, name: str, options: ReadOptions) -> Rows:

@@ -38,7 +38,12 @@ def read_tool_data(rows: Sequence[Rows], name: str) -> ToolData | None:
     sample = list(islice(first, SAMPLE))
     if not any(map(_calls_tools, sample)):
         return None
-    listed = [*sample, *first, *chain.from_iterable(part.rows for part in rows[1:])]
+    listed = chain(sample, first, *(part.rows for part in rows[1:]))
+    return read_conversations(list(listed), name, rows[0])
+
+
+def read_conversations(listed: Sequence[Row], name: str, source: Rows) -> ToolData:
+    """The conversations in rows of `source`, with tools or without."""
     problems = [(row.number, row.problem or NO_FORMAT) for row in listed if row.record is None]
     records = [(row.number, row.record) for row in listed if row.record is not None]
     conversations: list[tuple[int, Conversation]] = []
@@ -52,9 +57,9 @@ def read_tool_data(rows: Sequence[Rows], name: str) -> ToolData | None:
         else:
             names[format_name] += 1
             conversations.append((number, conversation))
-    best = names.most_common(1)[0][0]
-    form = f"Read as {best} in {rows[0].form}"
-    return ToolData(name, best, form, rows[0].unit, tuple(conversations), tuple(sorted(problems)))
+    best = names.most_common(1)[0][0] if names else "none of the formats"
+    form = f"Read as {best} in {source.form}"
+    return ToolData(name, best, form, source.unit, tuple(conversations), tuple(sorted(problems)))
 
 
 def read_record(record: Mapping[str, Any]) -> tuple[str, Conversation]:
