@@ -15,6 +15,7 @@ from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
 from pool_registry.schemas.argument_schema import ArgumentsSchema
 from pool_registry.strict_model import StrictModel
+from pool_registry.text import count_of
 from pool_registry.worker import Call, Reply, SampleCall, Worker, WorkerSpec
 
 SHOWN_CALLS = 3
@@ -66,7 +67,9 @@ class Recorded(Worker[RecordedConfig]):
         raise WorkerFault("not_recorded", f"no answer was recorded for these arguments; there is one for: {calls}")
 
     async def check(self) -> str:
-        return f"replays {len(self.config.replies):,} recorded answers"
+        if not self.config.replies:
+            return "no answer was recorded: it returns the call itself"
+        return f"replays {count_of(len(self.config.replies), 'recorded answer')}"
 
     async def list_sample_calls(self, count: int) -> Sequence[SampleCall]:
         return [SampleCall(row.arguments) for row in self.config.replies[:count]]

@@ -35,12 +35,15 @@ def read_xlam(record: Mapping[str, Any]) -> Conversation:
 def read_bfcl(record: Mapping[str, Any]) -> Conversation:
     """{"question": [[messages]], "function": [...], "ground_truth": [{name: {argument: [values]}}]}. Raises ValueError,
     also where the answers are in another file or are no calls of these functions."""
-    if "ground_truth" not in record:
-        raise ValueError("it has no ground_truth; give the file of possible answers as well (--answers FILE)")
     if "question" not in record:
         raise ValueError("it has a ground_truth and no question; give the file of questions, and this one as --answers")
     if not record.get("function"):
         raise ValueError("it has no list of functions: rows of several turns call classes that are not in the file")
+    if "ground_truth" not in record:
+        raise ValueError(
+            "it has no ground_truth; give the file of possible answers as well (--answers FILE). Rows in which nothing "
+            "may be called have none"
+        )
     question = record["question"]
     rounds = question if isinstance(question, list) else [[{"role": "user", "content": question}]]
     if len(rounds) > 1 and isinstance(rounds[0], list):

@@ -33,8 +33,11 @@ def find_format(record: Record) -> Format | None:
 
 
 def _is_bfcl(record: Record) -> bool:
-    is_answer = "ground_truth" in record and "id" in record
-    return is_answer or ("question" in record and isinstance(record.get("function"), list | Mapping))
+    """A question with functions or classes, or the possible answers of one."""
+    names = record.keys()
+    if {"id", "ground_truth"} <= names or {"question", "involved_classes"} <= names:
+        return True
+    return "question" in names and isinstance(record.get("function"), list | Mapping)
 
 
 def _is_xlam(record: Record) -> bool:

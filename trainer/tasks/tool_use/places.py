@@ -26,10 +26,21 @@ def open_tool_data(place: str, options: ReadOptions, answers: str = "") -> ToolD
     return data
 
 
-def read_tool_bytes(data: bytes, name: str, options: ReadOptions) -> ToolData | None:
-    """The conversations in the bytes of what is called `name`; None where they are not of tool use. Raises
-    UnusableTasks."""
-    return read_tool_data([_read_source(data, name, options)], name)
+def refuse_tool_data(file: str) -> None:
+    """Raise UnusableTasks where a file holds calls of tools: they are tasks on a pool of these tools alone."""
+    place = str(Path(file).expanduser())
+    if (data := open_tool_data(place, ReadOptions())) is not None:
+        raise UnusableTasks(
+            f"{file} holds calls of tools ({data.format}): make it a pool with tasks (podium tasks add --pool NEW "
+            f"--file {file}), and name those as practice:NEW"
+        )
+
+
+def read_tool_bytes(data: bytes, name: str, options: ReadOptions, answers: bytes = b"") -> ToolData | None:
+    """The conversations in the bytes of what is called `name`; None where they are not of tool use. `answers` are the
+    bytes of a suite's possible answers. Raises UnusableTasks."""
+    parts = [data, answers] if answers else [data]
+    return read_tool_data([_read_source(part, name, options) for part in parts], name)
 
 
 def _open_place(place: str, options: ReadOptions) -> tuple[str, Rows]:

@@ -28,6 +28,7 @@ from tests.trainer.support.tool_use_files import (
 from trainer.errors import UnusableTasks
 from trainer.evaluation.grading import grade_answer
 from trainer.tasks.practice.stored import list_own_tasks
+from trainer.tasks.registry import open_source
 from trainer.tasks.sources.files.reader import ReadOptions
 from trainer.tasks.task import Task
 from trainer.tasks.tool_use.places import open_tool_data, read_tool_bytes
@@ -140,6 +141,8 @@ def test_problems_are_said_by_line_in_plain_sentences():
 def test_a_suite_without_its_answers_says_which_file_is_missing():
     assert "--answers FILE" in list_problems(BFCL_QUESTION)[1]
     assert "give the file of questions" in list_problems(BFCL_ANSWER)[1]
+    turns = {"id": "multi_0", "question": [[{"role": "user", "content": "a"}]], "involved_classes": ["Files"]}
+    assert "call classes that are not in the file" in list_problems(turns)[1]
 
 
 def test_a_tool_without_recorded_answers_returns_the_call_with_a_label():
@@ -204,6 +207,12 @@ def test_questions_and_plain_chats_are_no_data_sets_of_tool_use():
         {"instruction": "a", "output": "b"},
     ):
         assert read_tool_bytes(write_lines(record), "this", OPTIONS) is None
+
+
+def test_a_recipe_that_names_the_file_itself_is_told_to_make_a_pool(tmp_path):
+    (tmp_path / "calls.jsonl").write_bytes(write_lines(XLAM))
+    with pytest.raises(UnusableTasks, match=r"holds calls of tools \(xLAM\): make it a pool"):
+        open_source(f"file:{tmp_path / 'calls.jsonl'}")
 
 
 def test_a_pool_of_this_name_is_never_overwritten(store: Store):
