@@ -18,6 +18,7 @@ from trainer.cli.jobs import add_job_commands, start_job
 from trainer.cli.lessons import lessons_app
 from trainer.cli.options import (
     AnswerColumnOption,
+    AnswersOption,
     EncodingOption,
     HomeOption,
     JsonOption,
@@ -25,6 +26,7 @@ from trainer.cli.options import (
     WithoutOption,
     open_data_folder,
 )
+from trainer.cli.recorded_tools import check_tool_data
 from trainer.cli.table_help import FAMILY_NAMES, POLICY_NAMES, TASK_SOURCES, TableHelp
 from trainer.errors import InvalidRecipe, UnknownTask
 from trainer.recipe import load_recipe
@@ -100,6 +102,7 @@ def show_task(
 @tasks_app.command("check")
 def check_file(
     file: Annotated[str, typer.Argument(help="JSONL, JSON, CSV, TSV or Parquet; or hub:OWNER/NAME[:CONFIG].")],
+    answers: AnswersOption = "",
     encoding: EncodingOption = "",
     query_column: QueryColumnOption = "",
     answer_column: AnswerColumnOption = "",
@@ -111,7 +114,10 @@ def check_file(
     from trainer.tasks.sources.files.reader import ReadOptions
     from trainer.tasks.sources.places import read_place
 
-    read = read_place(file, ReadOptions(encoding, query_column, answer_column))
+    options = ReadOptions(encoding, query_column, answer_column)
+    if check_tool_data(file, options, answers):
+        return
+    read = read_place(file, options)
     lacking: list[str] = []
     if pool:
         with open_data_folder(home) as store:

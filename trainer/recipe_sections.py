@@ -156,7 +156,11 @@ class DemonstrationSettings(RecipeSection):
         "other words: lines suit any pool. 0 to go on from smollm2-reader, which learnt the tasks' own words.",
     )
     starred: bool = Field(default=True, description="Also the starred traces on this pool.")
-    file: str = Field(default="", description="Also trajectories from a JSONL file.")
+    file: str = Field(
+        default="",
+        description="Also a file of demonstrations, or of conversations (OpenAI messages, ShareGPT, Hermes, xLAM). "
+        "Calls of tools are learnt in the dialect tool_calls, and by readers as plans.",
+    )
     lessons: str = Field(
         default="",
         description="A folder that `python -m trainer lessons make` wrote: it is learnt from, row by row from disk, in "

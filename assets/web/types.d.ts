@@ -1127,6 +1127,14 @@ export interface PlanReason {
   sentence: string;
 }
 
+/** A task whose reference plan was run. */
+export interface PlanRun {
+  query: string;
+  episode: string;
+  correct: boolean;
+  graph: SmallGraph;
+}
+
 /** A step of a plan that waits, with what its call takes by earlier calls of its worker. */
 export interface PlannedCall {
   step: number;
@@ -1257,6 +1265,14 @@ export interface RecipeDocument {
   /** None where it was not looked for. */
   missing: LaunchGap[] | null;
   busy: JobLine[];
+}
+
+/** The pool that was made of a data set, and some of its tasks as graphs. */
+export interface RecordedPoolDocument {
+  pool: string;
+  sentence: string;
+  /** The first tasks, whose plans were run. */
+  runs: PlanRun[];
 }
 
 /** A machine that can be rented: what a recipe's `where` says, and its name, memory and price. */
@@ -1772,6 +1788,10 @@ export interface TasksPreview {
   problems: LineProblem[];
   examples: VerifierExample[];
   lacking: string[];
+  /** A name for the pool that a data set of tool use becomes; else "". */
+  new_pool: string;
+  /** Sentences about such a data set as a whole. */
+  notes: string[];
 }
 
 /** One card of the gallery; `preset` is what the form of "Edit first" begins with. */

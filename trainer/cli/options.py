@@ -27,6 +27,7 @@ EncodingOption = Annotated[
     str, typer.Option(help="The encoding of the file, such as cp1252. Default: found out, and said.")
 ]
 QueryColumnOption = Annotated[str, typer.Option(help="The column of the queries. Default: known by its name.")]
+AnswersOption = Annotated[str, typer.Option(help="A second file, with the possible answers of a suite such as BFCL.")]
 AnswerColumnOption = Annotated[str, typer.Option(help="The column of the answers. Default: known by its name.")]
 
 

@@ -15,12 +15,14 @@ from trainer.cli.command_line import INTERRUPTED
 from trainer.cli.making import STOPPED, make_with_progress
 from trainer.cli.options import (
     AnswerColumnOption,
+    AnswersOption,
     EncodingOption,
     HomeOption,
     JsonOption,
     QueryColumnOption,
     open_data_folder,
 )
+from trainer.cli.recorded_tools import add_tool_data
 
 if TYPE_CHECKING:
     from orchestrator.traces.store import Store
@@ -144,9 +146,11 @@ def add(
         str,
         typer.Option(
             help="A file with queries and answers: JSONL, JSON, CSV, TSV or Parquet; or a data set, "
-            "hub:OWNER/NAME[:CONFIG]."
+            "hub:OWNER/NAME[:CONFIG]. Of tool use (OpenAI messages, ShareGPT, Hermes, xLAM, BFCL), it makes --pool, "
+            "which must be new, of workers that replay what is recorded."
         ),
     ] = "",
+    answers: AnswersOption = "",
     encoding: EncodingOption = "",
     query_column: QueryColumnOption = "",
     answer_column: AnswerColumnOption = "",
@@ -163,6 +167,9 @@ def add(
         raise UnusableTasks("say what to add: --query with --answer, --episode, or --file")
     if split and not query:
         raise UnusableTasks("--split goes with --query; the lines of a --file name their own split")
+    options = ReadOptions(encoding, query_column, answer_column)
+    if file and add_tool_data(file, options, answers, pool, home):
+        return
     with open_pool(pool, home) as store:
         if episode:
             kept = keep_run(store, episode, pool, Judgement(right, answer))
@@ -170,7 +177,7 @@ def add(
             return
         problems: list[str] = []
         if file:
-            read = read_place(file, ReadOptions(encoding, query_column, answer_column))
+            read = read_place(file, options)
             typer.echo(read.form, err=True)
             lines = require_tasks(read, file)
             problems = [f"{read.unit} {row.number}: {problem}" for row in read.lines for problem in row.problems]

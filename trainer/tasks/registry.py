@@ -73,7 +73,9 @@ def _provide_suite(suite: Suite[Any]) -> TaskProvider:
 
 def _open_file(argument: str) -> TaskSource:
     from trainer.tasks.sources.files.reader import open_task_file
+    from trainer.tasks.tool_use.places import refuse_tool_data
 
+    refuse_tool_data(argument)
     return open_task_file(Path(argument).expanduser(), f"file:{argument}")
 
 

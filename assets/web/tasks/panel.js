@@ -60,6 +60,10 @@ export class TasksPanel {
     this.shown = ""; // the tasks' recipe
     this.drawWays();
     this.drawTools();
+    takeDrops(this.root, (files) => {
+      this.open("paste");
+      this.forms.paste.takeDropped(files);
+    });
   }
 
   /**
@@ -227,6 +231,21 @@ export class TasksPanel {
     this.work.replaceChildren(...(way ? [this.forms[way].root] : []));
     if (row) this.work.scrollIntoView({ block: "center" });
   }
+}
+
+/**
+ * Let files be dropped on a part of the page.
+ * @param {HTMLElement} root
+ * @param {(files: FileList) => void} take
+ */
+function takeDrops(root, take) {
+  root.addEventListener("dragover", (event) => event.preventDefault());
+  root.addEventListener("drop", (event) => {
+    const files = event.dataTransfer?.files;
+    if (!files?.length) return;
+    event.preventDefault();
+    take(files);
+  });
 }
 
 /** @param {TasksDocument} tasks */

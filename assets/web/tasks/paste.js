@@ -5,9 +5,10 @@ import { count, el } from "../lib/dom.js";
 import { labelField } from "../lib/form.js";
 import { plain } from "../lib/reply.js";
 import { needs } from "../lib/rights.js";
+import { RecordedPool } from "./recorded.js";
 import { answerList } from "./task_form.js";
 
-const ABOUT = 'Paste queries and answers from a spreadsheet, or lines such as {"query": "What is 6 * 7?", "answer": 42}; or choose a file: CSV, TSV, JSON, JSONL or Parquet, in any encoding.';
+const ABOUT = 'Paste queries and answers from a spreadsheet, or lines such as {"query": "What is 6 * 7?", "answer": 42}; or choose a file, or drop it here: CSV, TSV, JSON, JSONL or Parquet, in any encoding. A data set of tool use (OpenAI messages, ShareGPT, Hermes, xLAM, BFCL) becomes a pool.';
 const FILES = ".jsonl,.json,.csv,.tsv,.tab,.txt,.parquet";
 const READ_MS = 400;
 const MAX_BYTES = 20_000_000;
@@ -16,12 +17,12 @@ export class PasteTasks {
   /** @param {import("./panel.js").TasksPanel} panel */
   constructor(panel) {
     this.panel = panel;
-    /** @type {{ name: string, data: string } | null} */
+    /** @type {{ name: string, data: string, answers: string } | null} */
     this.upload = null;
     this.text = el("textarea.form-code", { rows: "7", spellcheck: "false", placeholder: "query\tanswer" });
     this.text.addEventListener("input", () => this.wait());
-    this.file = el("input", { type: "file", accept: FILES, "aria-label": "A file of tasks" });
-    this.file.addEventListener("change", () => this.takeFile());
+    this.file = el("input", { type: "file", accept: FILES, multiple: "", "aria-label": "A file of tasks, and one of its possible answers" });
+    this.file.addEventListener("change", () => this.takeFiles([...this.file.files]));
     this.address = el("input", { placeholder: "openai/gsm8k:main", spellcheck: "false", autocomplete: "off" });
     this.addressField = labelField("Or a data set of the Hugging Face Hub", this.address, "OWNER/NAME, with :CONFIG where it has several; it is fetched to this machine.");
     this.fetch = button("Read it", () => busy(this.fetch, "Fetching …", () => this.takeDataSet()));
@@ -35,9 +36,10 @@ export class PasteTasks {
     this.choices = el("div.train-form-grid.form-fields-row", {}, ...this.columns.map((field) => field.node), this.encodingField.node);
     this.preview = el("div.train-tasks-preview", { "aria-live": "polite" });
     this.add = needs(button("Add tasks", () => busy(this.add, "Adding …", () => this.send()), "page-primary"), "train/add_tasks");
+    this.recorded = new RecordedPool(this);
     this.field = labelField("Tasks", this.text, ABOUT);
     const hub = el("div.train-tasks-hub", {}, this.addressField.node, this.fetch);
-    this.root = el("div.train-tasks-form", {}, this.field.node, this.file, hub, this.choices, this.preview, this.add);
+    this.root = el("div.train-tasks-form", {}, this.field.node, this.file, hub, this.choices, this.preview, this.add, this.recorded.root);
     this.forget();
   }
 
@@ -53,8 +55,17 @@ export class PasteTasks {
     this.waiting = setTimeout(() => this.read(), READ_MS);
   }
 
+  /** What was read has been kept. */
+  clear() {
+    this.text.value = this.address.value = "";
+    this.forget();
+    this.preview.replaceChildren();
+    this.add.hidden = true;
+  }
+
   /** Nothing is known of a text or file that has just been given. */
   forget() {
+    this.recorded.hide();
     this.upload = null;
     this.dataset = "";
     this.file.value = this.encoding.value = "";
@@ -69,15 +80,24 @@ export class PasteTasks {
     if (this.dataset) await this.read();
   }
 
-  async takeFile() {
-    const [file] = this.file.files;
+  /** @param {FileList} files */
+  takeDropped(files) {
+    this.file.files = files;
+    return this.takeFiles([...files]);
+  }
+
+  /**
+   * Read a file, or the two of a suite: its questions and their possible answers.
+   * @param {File[]} files
+   */
+  async takeFiles([file, answers]) {
     if (!file) return;
-    if (file.size > MAX_BYTES) {
+    if (file.size + (answers?.size || 0) > MAX_BYTES) {
       this.field.say("The file is larger than 20 MB: name it in the recipe, as tasks.source file:PATH.");
       return;
     }
     this.text.value = this.encoding.value = this.dataset = "";
-    this.upload = { name: file.name, data: await encode(file) };
+    this.upload = { name: file.name, data: await encode(file), answers: answers ? await encode(answers) : "" };
     this.offer([]);
     await this.read();
   }
@@ -102,6 +122,7 @@ export class PasteTasks {
     this.addressField.say("");
     this.preview.replaceChildren();
     this.add.hidden = true;
+    this.recorded.hide();
     if (!this.dataset && !this.upload && !this.text.value.trim()) return;
     const request = this.request;
     const reply = await this.panel.page.ask({ action: "read_tasks", pool: this.panel.pool, ...request });
@@ -115,7 +136,9 @@ export class PasteTasks {
   }
 
   /** @param {import("../types").TasksPreview} preview */
-  draw({ form, unit, left_out: bad, columns, query_column, answer_column, total, counts, rows, problems, examples, lacking }) {
+  draw(preview) {
+    const { form, unit, left_out: bad, columns, query_column, answer_column, total, counts, rows, problems } = preview;
+    const { examples, lacking, notes, new_pool } = preview;
     this.offer(columns, query_column, answer_column);
     const parts = [`${count(total)} ${total === 1 ? "task" : "tasks"}`];
     if (total) parts.push(`${counts.train} to learn, ${counts.validation} to watch, ${counts.test} to measure`);
@@ -124,21 +147,19 @@ export class PasteTasks {
     if (lacking.length) wrong.push(el("li", {}, `The plans call ${lacking.join(", ")}, which this pool lacks.`));
     const shown = rows.slice(0, 5).map((row) => el("li", {}, el("b", {}, row.query), el("span", {}, `= ${row.answer}`), el("small", {}, `${row.split} · graded by ${row.verifier}`)));
     this.preview.replaceChildren(
-      el("p.train-tasks-counts", {}, parts.join(" · ")), el("p.train-mute", {}, `${form}.`), ...(wrong.length ? [el("ul.page-problems", {}, ...wrong)] : []),
+      el("p.train-tasks-counts", {}, parts.join(" · ")), el("p.train-mute", {}, [form, ...notes].map((sentence) => `${sentence}.`).join(" ")), ...(wrong.length ? [el("ul.page-problems", {}, ...wrong)] : []),
       ...(shown.length ? [el("ol.page-tasks.train-tasks-list", { tabindex: "0", "aria-label": "Tasks that were read" }, ...shown)] : []),
       ...examples.map((example) => el("div", {}, el("p.train-mute", {}, `${example.verifier}: ${example.about}`), answerList(example.answers))),
     );
-    this.add.hidden = !total;
+    this.recorded.offer(preview);
+    this.add.hidden = !total || Boolean(new_pool);
     this.add.textContent = `Add ${count(total)} ${total === 1 ? "task" : "tasks"}`;
   }
 
   async send() {
     const reply = await this.panel.change({ action: "add_tasks", ...this.request });
     if (!reply.ok) return;
-    this.text.value = this.address.value = "";
-    this.forget();
-    this.preview.replaceChildren();
-    this.add.hidden = true;
+    this.clear();
     this.panel.open("");
   }
 }

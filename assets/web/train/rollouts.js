@@ -205,7 +205,7 @@ function nothing(graph) {
  * The graph of the Run page, small: no words, only who runs when and who sees whom.
  * @param {import("../types").SmallGraph} graph
  */
-function picture(graph) {
+export function picture(graph) {
   const root =
     svg("svg", { viewBox: `-12 -12 ${graph.width + 24} ${graph.height + 24}`, "aria-hidden": "true", class: "train-rollouts-graph" });
   for (const edge of graph.edges)

@@ -22,6 +22,7 @@ from studio.orchestrators.default import suggest_orchestrators
 from studio.pages.train.job_document import build_job_line, load_job_recipe
 from studio.pages.train.making_commands import MakingCommands
 from studio.pages.train.preflight import find_gaps
+from studio.pages.train.recorded_commands import RecordedCommands
 from studio.pages.train.schema import JobLine, PresetDocument, PresetStage, RecipeDocument, RentedPlace
 from studio.pages.train.task_commands import TaskCommands
 from studio.runtime import Runtime
@@ -48,7 +49,7 @@ class TrainCommands(PageCommands):
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self.jobs = runtime.jobs
-        self.parts = (TaskCommands(runtime), MakingCommands(runtime))
+        self.parts = (TaskCommands(runtime), RecordedCommands(runtime), MakingCommands(runtime))
 
     # Recipes
 

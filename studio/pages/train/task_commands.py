@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64decode
 
 from pydantic import ValidationError
 
@@ -14,9 +13,10 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import field_problems
 from pool_registry.pool import Pool
-from pool_registry.text import one_line, shorten
 from studio.access.recipe_rights import check_task_source
 from studio.frame.commands import Fields, PageCommands, PageReply, command, table, text, words
+from studio.pages.train.posted_tasks import name_posted, read_posted
+from studio.pages.train.recorded_commands import preview_recorded_pool, read_posted_conversations
 from studio.pages.train.task_documents import (
     PlanOutcome,
     VerifierDocument,
@@ -25,20 +25,17 @@ from studio.pages.train.task_documents import (
     build_source_document,
 )
 from studio.runtime import Runtime
+from trainer.errors import UnusableTasks
 from trainer.evaluation.grading import grade_answer
 from trainer.tasks.practice.stored import SOURCE, change_tasks
 from trainer.tasks.practice.task_book import ChangedTask
 from trainer.tasks.sources.files.cells import read_answer
 from trainer.tasks.sources.files.columns import UnclearColumns
-from trainer.tasks.sources.files.reader import ReadOptions, ReadTasks, read_tasks, require_tasks
+from trainer.tasks.sources.files.reader import require_tasks
 from trainer.tasks.sources.jsonl import TaskLine, make_task
-from trainer.tasks.sources.places import HUB
 from trainer.tasks.task import Task
 from trainer.tasks.verifier_examples import KINDS, list_example_answers
 
-MAX_BYTES = 20_000_000
-MAX_NAME_CHARS = 80
-REMEDY = "choose one below"
 LISTS = ("set", "one_of", "states_all")  # verifiers whose answer is a list
 
 
@@ -60,7 +57,14 @@ class TaskCommands(PageCommands):
 
     @command("editor", "read_tasks")
     def _read(self, fields: Fields) -> PageReply:
-        """What was pasted or uploaded; nothing is kept. Where columns must be chosen, the reply lists them."""
+        """What was pasted or uploaded; nothing is kept. Where columns must be chosen, the reply lists them. A data set
+        of tool use becomes a pool of its own."""
+        data = read_posted_conversations(fields)
+        if data is not None:
+            preview = preview_recorded_pool(data, fields, self._runtime.store.pools.names())
+            return PageReply(fields={"preview": preview.to_json()})
+        if not words(fields, "pool"):
+            raise InvalidPool([("text", "these tasks go to a pool: choose the own tasks of one above")])
         pool = self._pool(fields)
         try:
             read = read_posted(fields)
@@ -72,6 +76,8 @@ class TaskCommands(PageCommands):
     def _add(self, fields: Fields) -> PageReply:
         """Keep all that are tasks of what was pasted or uploaded."""
         pool = self._pool(fields)
+        if read_posted_conversations(fields) is not None:
+            raise UnusableTasks(f"{name_posted(fields)} holds calls of tools: make a new pool of it")
         lines = require_tasks(read_posted(fields), name_posted(fields))
         with change_tasks(self._runtime.store.pools, pool.name) as book:
             book.add(lines)
@@ -185,32 +191,6 @@ def _parse_plan(written: str) -> JsonValue:
     except (ValueError, RecursionError) as error:
         raise InvalidPool([("plan", f"this is no JSON: {error}")]) from error
     return plan
-
-
-def read_posted(fields: Fields) -> ReadTasks:
-    """The tasks of a data set of the Hub, of an uploaded file, whose bytes come as base64, or of pasted text. Raises
-    InvalidPool, UnusableTasks, and UnclearColumns."""
-    options = ReadOptions(*(words(fields, name) for name in ("encoding", "query_column", "answer_column")))
-    if address := words(fields, "dataset").removeprefix(HUB):
-        from trainer.tasks.sources.hub import read_hub  # imports what reads data sets
-
-        check_task_source(f"{HUB}{address}")
-        return read_hub(address, options, REMEDY)
-    try:
-        data = b64decode(words(fields, "data"), validate=True) or text(fields, "text").encode()
-    except ValueError as error:
-        raise InvalidPool([("text", "the file did not arrive whole: choose it again")]) from error
-    if len(data) > MAX_BYTES:
-        raise InvalidPool([("text", f"this has more than {MAX_BYTES:,} bytes; put it into a file and name that")])
-    return read_tasks(data, name_posted(fields), "own", options, REMEDY)
-
-
-def name_posted(fields: Fields) -> str:
-    """What sentences call a data set, an uploaded file, or pasted text."""
-    if address := words(fields, "dataset"):
-        return f"the data set {shorten(one_line(address), MAX_NAME_CHARS)}"
-    name = shorten(one_line(words(fields, "name")), MAX_NAME_CHARS)
-    return f"the file {name}" if name else "this"
 
 
 async def _grade(task: Task, answer: str, pool: Pool) -> tuple[bool, str]:

@@ -22,6 +22,7 @@ from trainer.tasks.registry import open_source
 from trainer.tasks.sources.files.reader import ReadTasks, read_task_file
 from trainer.tasks.sources.jsonl import FileLine
 from trainer.tasks.task import Task
+from trainer.tasks.tool_use.places import refuse_tool_data
 from trainer.tasks.verifier_examples import KINDS, list_example_answers
 
 ANSWER_CHARS = 80
@@ -126,6 +127,8 @@ class TasksPreview(PageDocument):
     problems: list[LineProblem]
     examples: list[VerifierExample]
     lacking: list[str]
+    new_pool: str = Field(default="", description='A name for the pool that a data set of tool use becomes; else "".')
+    notes: list[str] = Field(default_factory=list, description="Sentences about such a data set as a whole.")
 
 
 class PlanOutcome(PageDocument):
@@ -182,7 +185,9 @@ def build_source_document(source: str, levels: tuple[int, ...]) -> TasksDocument
     lines: list[FileLine] = []
     unit = "line"
     if source.startswith("file:"):
-        read = read_task_file(Path(source.removeprefix("file:")).expanduser())
+        file = source.removeprefix("file:")
+        refuse_tool_data(file)
+        read = read_task_file(Path(file).expanduser())
         lines, unit = read.lines, read.unit
         tasks = [row.task for row in lines if row.task is not None]
         counts = count_splits(lines)

@@ -37,9 +37,16 @@ def test_a_template_with_its_fields_filled_in_makes_a_valid_worker(id):
 
 def test_every_kind_but_those_of_the_task_families_can_be_added_from_the_gallery():
     families = {"airports", "great_circle", "clock", "elements", "memos", "extractor"}
-    wrappers_and_worlds = {"flaky", "delayed", "renamed_parameters", "world", "everyday", "project", "lesson_agent"} | {
-        "catalog_tool"
-    }
+    wrappers_and_worlds = {
+        "flaky",
+        "delayed",
+        "renamed_parameters",
+        "recorded",
+        "world",
+        "everyday",
+        "project",
+        "lesson_agent",
+    } | {"catalog_tool"}
     offered = {template.kind for template in templates().values()}
     assert set(KINDS) - offered == families | wrappers_and_worlds
 

@@ -27,6 +27,7 @@ from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.calls.patience import RATE_LIMITED
 from pool_registry.calls.spending import Spending
 from trainer.demonstrations.collect import DemonstrationCollector, Progress
+from trainer.demonstrations.lesson_files import load_lesson_file
 from trainer.demonstrations.renamed_copies import make_variants
 from trainer.demonstrations.taught import TaughtTasks, sum_taught
 from trainer.demonstrations.token_lessons import load_lessons
@@ -270,7 +271,7 @@ def _collect_first(training: TrainingContext, settings: SftSettings) -> list[Dem
     if options.starred:
         rows += load_starred_demonstrations(training.store.traces, pool, recipe.model, rounds, lesson)
     if options.file:
-        rows += load_demonstrations(Path(options.file).expanduser())
+        rows += load_lesson_file(Path(options.file).expanduser(), recipe.model, lesson)
     rows += _sample_teacher(training, options, settings.optimizer.seed, 1)
     if job_folder.stop_requested:
         return []

@@ -38,6 +38,14 @@ def read_hub(address: str, options: ReadOptions, remedy: str = REMEDY) -> ReadTa
     """The rows of OWNER/NAME or OWNER/NAME:CONFIG as lines of a task file: `MAX_LINES` at most, a share of every part.
 
     Raises UnusableTasks saying what to do, and UnclearColumns, which says the `remedy`."""
+    name, rows = open_hub(address)
+    chooser = ColumnChooser(f"the data set {name}", options.query_column, options.answer_column, remedy=remedy)
+    return parse_rows(rows, chooser, _name_family(name))
+
+
+def open_hub(address: str) -> tuple[str, Rows]:
+    """The name of OWNER/NAME or OWNER/NAME:CONFIG, and its rows: `MAX_LINES` at most, a share of every part. Raises
+    UnusableTasks saying what to do."""
     name, parts = _load_parts(address)
     # What is in two parts belongs to the one that measures, so that comes first.
     splits = [part for split in reversed(SPLITS) for part in parts if SPLIT_VALUES.get(part) == split]
@@ -49,9 +57,8 @@ def read_hub(address: str, options: ReadOptions, remedy: str = REMEDY) -> ReadTa
     has_splits = len(used) > 1
     form = f"the data set {name}" + (f", {MAX_LINES:,} of its {total:,} rows" if share < 1 else "")
     rows = _list_rows(parts, used, share, has_splits)
-    chooser = ColumnChooser(f"the data set {name}", options.query_column, options.answer_column, remedy=remedy)
     listed = (*columns, *({SPLIT} - set(columns) if has_splits else ()))
-    return parse_rows(Rows(form, rows, listed, "row"), chooser, _name_family(name))
+    return name, Rows(form, rows, listed, "row")
 
 
 def _list_rows(parts: Mapping[str, Any], used: Sequence[str], share: float, has_splits: bool) -> Iterator[Row]:

@@ -47,8 +47,8 @@ def read_parquet(source: Source) -> Rows | None:
 
 
 def _read_parquet_rows(file: Any, source: Source, columns: tuple[str, ...]) -> Iterator[Row]:
-    chosen = source.chooser.choose(columns)
-    names = [name for name in columns if name not in chosen.list_unused(columns)]
+    unused = () if source.takes_all else source.chooser.choose(columns).list_unused(columns)
+    names = [name for name in columns if name not in unused]
     number = size = 0
     with _explain_parquet(source.name):
         for batch in file.iter_batches(BATCH_ROWS, columns=names):

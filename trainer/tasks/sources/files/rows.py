@@ -36,12 +36,14 @@ class Rows:
 
 @dataclass(frozen=True)
 class Source:
-    """The bytes of a file, and what a person says about them."""
+    """The bytes of a file, and what a person says about them. `takes_all`: its rows have all columns, not only those
+    of tasks."""
 
     data: bytes
     name: str
     encoding: str
     chooser: ColumnChooser
+    takes_all: bool = False
 
     @cached_property
     def decoded_text(self) -> DecodedText:

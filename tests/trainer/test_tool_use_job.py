@@ -1,0 +1,71 @@
+"""A data set of tool use, from its file to a trained checkpoint with figures on the tasks that it became."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from orchestrator.checkpoints import complete_steps, read_checkpoint
+from orchestrator.traces.store import open_store
+from pool_registry.storage.data_folder import find_home
+from tests.trainer.support.tool_use_files import SHAREGPT, write_lines
+from trainer.demonstrations.transcripts import load_demonstrations
+from trainer.job_process import run_job
+from trainer.jobs.queue import JobStore
+from trainer.recipe import Recipe
+from trainer.tasks.practice.stored import list_own_tasks
+from trainer.tasks.sources.files.reader import ReadOptions
+from trainer.tasks.tool_use.places import open_tool_data
+from trainer.tasks.tool_use.recorded_pool import keep_recorded_pool, make_recorded_pool
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("PODIUM_HOME", str(tmp_path / "home"))
+    opened = open_store(find_home())
+    yield opened
+    opened.close()
+
+
+def ask(item: str, stock: int) -> dict:
+    chat = json.loads(json.dumps(SHAREGPT))
+    chat["conversations"][1]["value"] = f"How much {item}?"
+    chat["conversations"][2]["value"] = json.dumps({"name": "get_stock", "arguments": {"item": item}})
+    chat["conversations"][3]["value"] = str(stock)
+    return chat
+
+
+def test_a_file_of_conversations_ends_as_a_checkpoint(store, tiny_base, tmp_path):
+    file = tmp_path / "calls.jsonl"
+    file.write_bytes(write_lines(*(ask(f"tea {k}", k + 20) for k in range(12))))
+    data = open_tool_data(str(file), ReadOptions())
+    keep_recorded_pool(store, make_recorded_pool(data, "shop"))
+    learnt = sum(task.ref.split == "train" for task in list_own_tasks("shop"))
+    recipe = Recipe.model_validate(
+        {
+            "pool": "shop",
+            "model": {"base": str(tiny_base), "prompt": "reader"},
+            "tasks": {"source": "practice:shop"},
+            "sft": {
+                "steps": 2,
+                "batch": 2,
+                "max_length": 2048,
+                "demonstrations": {"file": str(file), "faults": 0, "starred": False, "variants": 0},
+                "saving": {"every": 2, "check_tasks": 2},
+            },
+            "threads": 1,
+        }
+    )
+    jobs = JobStore(store.engine, store.home)
+    key = jobs.submit(recipe, here=True).id
+    run_job(key, store, jobs)
+    folder = jobs.folder(key)
+    assert (jobs.get(key).state, jobs.get(key).message) == ("done", ""), folder.log.read_text()[-3000:]
+    (_, checkpoint), *_ = complete_steps(folder.checkpoints)
+    about = read_checkpoint(checkpoint, verify=True)
+    assert about.pool.name == "shop" and "check/correct" in about.metrics
+    rows = load_demonstrations(folder.demonstrations)
+    assert [row.source for row in rows].count("file") == 12 and len(rows) == 12 + learnt

@@ -1,0 +1,111 @@
+"""Reads queries with the calls that are right: xLAM and APIGen, and BFCL with its possible answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice, product
+from typing import Any
+
+from pool_registry.actions import JsonValue
+from pool_registry.text import one_line, shorten
+from trainer.tasks.tool_use.chat import read_chat, read_text
+from trainer.tasks.tool_use.conversation import ChatTurn, Conversation, Tool, ToolCall
+from trainer.tasks.tool_use.loose_json import load_objects
+from trainer.tasks.tool_use.tools import read_call, read_tools
+
+MAX_ALTERNATIVES = 32  # of a call: so many ways to write it are right at most
+LEFT_OUT = ""  # among the possible values of an argument: it may be left out
+
+
+def read_xlam(record: Mapping[str, Any]) -> Conversation:
+    """{"query": ..., "tools": [...], "answers": [calls]}, where lists may be text. Raises ValueError."""
+    query = read_text(record.get("query"))
+    answers = record.get("answers")
+    if isinstance(answers, str):
+        try:
+            answers = load_objects(answers)
+        except ValueError as error:
+            raise ValueError("answers: this is no JSON; give a list of calls") from error
+    if not isinstance(answers, list):
+        raise ValueError("answers: give a list of calls")
+    return _ask(query, read_tools(record.get("tools")), [read_call(call) for call in answers])
+
+
+def read_bfcl(record: Mapping[str, Any]) -> Conversation:
+    """{"question": [[messages]], "function": [...], "ground_truth": [{name: {argument: [values]}}]}. Raises ValueError,
+    also where the answers are in another file or are no calls of these functions."""
+    if "question" not in record:
+        raise ValueError("it has a ground_truth and no question; give the file of questions, and this one as --answers")
+    if not record.get("function"):
+        raise ValueError("it has no list of functions: rows of several turns call classes that are not in the file")
+    if "ground_truth" not in record:
+        raise ValueError(
+            "it has no ground_truth; give the file of possible answers as well (--answers FILE). Rows in which nothing "
+            "may be called have none"
+        )
+    question = record["question"]
+    rounds = question if isinstance(question, list) else [[{"role": "user", "content": question}]]
+    if len(rounds) > 1 and isinstance(rounds[0], list):
+        raise ValueError("it has several turns, and its answers are calls of classes that are not in the file")
+    messages = rounds[0] if rounds and isinstance(rounds[0], list) else rounds
+    turns = read_chat({"messages": messages}).turns
+    tools = read_tools(record["function"])
+    truth = record["ground_truth"]
+    if not isinstance(truth, list):
+        raise ValueError('ground_truth: give a list such as [{"get_stock": {"item": ["tea"]}}]')
+    calls = tuple(_read_possible(call, tools) for call in truth)
+    return Conversation(tools, (*turns, ChatTurn("assistant", "", calls)))
+
+
+def join_answers(records: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Records with the possible answers that stand elsewhere under the same id."""
+    rows = list(records)
+    answers = {_get_id(row): row["ground_truth"] for _, row in rows if "ground_truth" in row and "question" not in row}
+    questions = {_get_id(row) for _, row in rows if "question" in row}
+    for number, row in rows:
+        if "question" in row and "ground_truth" not in row and _get_id(row) in answers:
+            yield number, {**row, "ground_truth": answers[_get_id(row)]}
+        elif "question" in row or _get_id(row) not in questions:
+            yield number, row
+
+
+def _get_id(row: Mapping[str, Any]) -> str:
+    return str(row.get("id"))
+
+
+def _ask(query: str, tools: tuple[Tool, ...], calls: Iterable[ToolCall]) -> Conversation:
+    return Conversation(tools, (ChatTurn("user", query), ChatTurn("assistant", "", tuple(calls))))
+
+
+def _read_possible(value: object, tools: Iterable[Tool]) -> ToolCall:
+    """A call of {name: {argument: [every value that is right]}}: the first of each, and the other ways to write it."""
+    if not isinstance(value, Mapping) or len(value) != 1:
+        raise ValueError(f"ground_truth: {shorten(one_line(str(value)), 60)} is no function with its arguments")
+    ((name, arguments),) = value.items()
+    if not isinstance(arguments, Mapping) or not all(isinstance(values, list) for values in arguments.values()):
+        raise ValueError(f"ground_truth: the arguments of {shorten(str(name), 60)} must be lists of possible values")
+    required = next((tool.parameters.get("required") for tool in tools if tool.name == name), None)
+    needed = set(required) if isinstance(required, list) else set()
+    choices = [_list_choices(values, argument in needed) for argument, values in arguments.items()]
+    ways = [
+        {argument: part[0] for argument, part in zip(arguments, way, strict=True) if part}
+        for way in islice(product(*choices), MAX_ALTERNATIVES)
+    ]
+    return replace(read_call({"name": name, "arguments": ways[0]}), alternatives=tuple(ways[1:]))
+
+
+def _list_choices(values: list[Any], is_needed: bool) -> list[tuple[JsonValue, ...]]:
+    """The ways to write an argument, () where it is left out: that first, where it may be."""
+    written: list[tuple[JsonValue, ...]] = [(_take_first(value),) for value in values if value not in (LEFT_OUT, None)]
+    if LEFT_OUT in values and not is_needed:
+        return [(), *written]
+    return written or [(LEFT_OUT,) if is_needed else ()]
+
+
+def _take_first(value: Any) -> JsonValue:
+    """A possible value; inside an object, the first of each of its fields."""
+    if isinstance(value, Mapping) and value and all(isinstance(inner, list) for inner in value.values()):
+        firsts = {name: inner[0] if inner else None for name, inner in value.items()}
+        return {name: _take_first(inner) for name, inner in firsts.items() if inner not in (LEFT_OUT, None)}
+    return [_take_first(inner) for inner in value] if isinstance(value, list) else value

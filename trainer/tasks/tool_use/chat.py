@@ -1,0 +1,179 @@
+"""Reads chats: OpenAI's messages, ShareGPT's, and the tags that Hermes writes into either."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pool_registry.actions import JsonValue, as_text, clean_text, storable
+from pool_registry.text import one_line, shorten
+from trainer.tasks.tool_use.conversation import Conversation, ConversationWriter, Tool, ToolCall
+from trainer.tasks.tool_use.loose_json import load_loose, load_objects, load_output
+from trainer.tasks.tool_use.tools import read_call, read_tools
+
+CHATS = ("messages", "conversations", "conversation")
+TOOLS = ("tools", "functions")
+# What data sets call the speakers; a call and an output may have roles of their own.
+ROLES = {
+    "system": "system", "developer": "system",
+    "user": "user", "human": "user",
+    "assistant": "assistant", "gpt": "assistant", "model": "assistant", "bot": "assistant", "chatgpt": "assistant",
+    "function_call": "call", "tool_call": "call",
+    "observation": "output", "tool": "output", "function": "output", "tool_response": "output",
+    "function_response": "output", "tool_output": "output", "ipython": "output",
+}  # fmt: skip
+_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
+_RESPONSE = re.compile(r"<tool_response>(.*?)(?:</tool_response>|\Z)", re.DOTALL)
+_TOOLS = re.compile(r"<tools>(.*?)</tools>", re.DOTALL)
+TAGS = ("<tool_call>", "<tool_response>", "<tools>")
+
+
+def find_chat(record: Mapping[str, Any]) -> list[Any]:
+    """The messages of a record; none where it holds no chat."""
+    chats = (record.get(name) for name in CHATS)
+    return next((chat for chat in chats if isinstance(chat, list) and any(isinstance(m, Mapping) for m in chat)), [])
+
+
+def find_text(message: object) -> object:
+    """What a message says, as it is written."""
+    return message.get("content", message.get("value")) if isinstance(message, Mapping) else None
+
+
+def read_chat(record: Mapping[str, Any]) -> Conversation:
+    """The conversation of a record. Raises ValueError with the number of the message that is wrong."""
+    writer = ConversationWriter()
+    tools = list(read_tools(next((record[name] for name in TOOLS if record.get(name)), None)))
+    if isinstance(record.get("system"), str) and record["system"].strip():
+        writer.add("system", _read_system(record["system"], tools))
+    for place, message in enumerate(find_chat(record), start=1):
+        try:
+            _add_message(writer, message, tools)
+        except ValueError as error:
+            raise ValueError(f"message {place}: {error}") from error
+    return Conversation(tuple(tools), tuple(writer.turns))
+
+
+def _add_message(writer: ConversationWriter, message: object, tools: list[Tool]) -> None:
+    if not isinstance(message, Mapping):
+        raise ValueError("this must be an object with a role and a content")
+    role = message.get("role", message.get("from"))
+    kind = ROLES.get(role.strip().casefold(), "") if isinstance(role, str) else ""
+    text = read_text(find_text(message))
+    if kind == "system":
+        writer.add("system", _read_system(text, tools))
+    elif kind == "user":
+        _add_user(writer, text)
+    elif kind == "assistant":
+        calls = [*_list_calls(message), *(call for part in _CALL.findall(text) for call in _read_calls(part))]
+        writer.add("assistant", _CALL.sub("", text).strip(), calls, _is_learnt(message))
+    elif kind == "call":
+        writer.add("assistant", "", _read_calls(text), _is_learnt(message))
+    elif kind == "output":
+        _add_outputs(writer, text, message)
+    else:
+        shown = shorten(one_line(str(role)), 40)
+        raise ValueError(f"the role {shown!r} is not known here; use system, user, assistant or tool")
+
+
+def _add_user(writer: ConversationWriter, text: str) -> None:
+    """A user's message; some data sets have the user pass on what a tool returned, in tags."""
+    for response in _RESPONSE.findall(text):
+        _add_response(writer, response)
+    rest = _RESPONSE.sub("", text).strip()
+    if rest or not _RESPONSE.search(text):
+        writer.add("user", rest)
+
+
+def _add_outputs(writer: ConversationWriter, text: str, message: Mapping[str, Any]) -> None:
+    responses = _RESPONSE.findall(text)
+    for response in responses:
+        _add_response(writer, response)
+    if responses:
+        return
+    output = load_output(text)
+    if isinstance(output, list) and len(output) == writer.waiting > 1:
+        for item in output:
+            writer.add_output(item)
+        return
+    writer.add_output(output, *(_read_word(message.get(key)) for key in ("tool_call_id", "name")))
+
+
+def _add_response(writer: ConversationWriter, response: str) -> None:
+    """What Hermes writes for an output: {"name": ..., "content": ...}, or the output itself."""
+    try:
+        value = load_loose(response.strip())
+    except ValueError:
+        value = load_output(response)
+    if isinstance(value, dict) and "content" in value and set(value) <= {"name", "content", "call_id", "tool_call_id"}:
+        call_id = _read_word(value.get("tool_call_id", value.get("call_id")))
+        writer.add_output(value["content"], call_id, _read_word(value.get("name")))
+    else:
+        writer.add_output(value)
+
+
+def _read_system(text: str, tools: list[Tool]) -> str:
+    """The text of a system message without the tools that it lists in tags, which are added to `tools`."""
+    listed = [tool for part in _TOOLS.findall(text) for tool in read_tools(part)]
+    names = {tool.name for tool in tools}
+    tools += [tool for tool in listed if tool.name not in names]
+    return "" if listed else text.strip()  # the rest of such a text says how to write calls
+
+
+def _list_calls(message: Mapping[str, Any]) -> list[ToolCall]:
+    """The calls of OpenAI's messages, in today's form and in the older one."""
+    calls = message.get("tool_calls")
+    if isinstance(calls, str) and calls.strip():
+        calls = load_objects(calls)
+    if calls is not None and not isinstance(calls, list):
+        raise ValueError("tool_calls must be a list")
+    older = message.get("function_call")
+    return [read_call(call) for call in (*(calls or ()), *((older,) if older else ()))]
+
+
+def _read_calls(text: str) -> list[ToolCall]:
+    try:
+        values = load_objects(text)
+    except ValueError as error:
+        raise ValueError(f"the call {shorten(one_line(text), 60)!r} is no JSON") from error
+    return [read_call(value) for value in values]
+
+
+def _is_learnt(message: Mapping[str, Any]) -> bool:
+    """Whether a message is to be learnt: a weight of 0 says that it is not."""
+    return message.get("weight") != 0 or message.get("weight") is False
+
+
+def _read_word(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def read_text(content: object) -> str:
+    """The text of a message, which may be in parts. Raises ValueError where a part is no text."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return clean_text(content).strip()
+    if isinstance(content, list):
+        return "\n".join(filter(None, map(_read_part, content)))
+    return _write_value(content)
+
+
+def _read_part(part: object) -> str:
+    if isinstance(part, str):
+        return clean_text(part)
+    if isinstance(part, Mapping) and isinstance(part.get("text"), str):
+        return clean_text(part["text"])
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    raise ValueError(f"a part of it is no text{f' ({shorten(one_line(str(kind)), 30)})' if kind else ''}")
+
+
+def _write_value(value: object) -> str:
+    """The text of a value: what a tool returned may stand there as it is."""
+    plain: JsonValue = storable(value)
+    return as_text(plain)
+
+
+def list_texts(chat: Sequence[object]) -> list[str]:
+    """What is said in a chat, where it is text."""
+    return [text for message in chat for text in [find_text(message)] if isinstance(text, str)]

@@ -1,0 +1,93 @@
+"""The formats of data sets of tool use. One row each: how a record is told from others, and how it is read.
+
+A format is added by a row here, and nothing else. Of several that fit, the first counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.tasks.tool_use.call_suites import read_bfcl, read_xlam
+from trainer.tasks.tool_use.chat import ROLES, TAGS, TOOLS, find_chat, list_texts, read_chat, read_text
+from trainer.tasks.tool_use.conversation import ChatTurn, Conversation
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """`fits`: whether a record is of this format. `calls_tools`: whether it also calls tools, or offers some. `read`
+    raises ValueError with a sentence."""
+
+    name: str
+    fits: Callable[[Record], bool]
+    calls_tools: Callable[[Record], bool]
+    read: Callable[[Record], Conversation]
+
+
+def find_format(record: Record) -> Format | None:
+    """The format of a record; None where it is of none of these."""
+    return next((row for row in FORMATS if row.fits(record)), None)
+
+
+def _is_bfcl(record: Record) -> bool:
+    """A question with functions or classes, or the possible answers of one."""
+    names = record.keys()
+    if {"id", "ground_truth"} <= names or {"question", "involved_classes"} <= names:
+        return True
+    return "question" in names and isinstance(record.get("function"), list | Mapping)
+
+
+def _is_xlam(record: Record) -> bool:
+    return {"query", "tools", "answers"} <= record.keys()
+
+
+def _is_hermes(record: Record) -> bool:
+    return any(tag in text for text in list_texts(find_chat(record)) for tag in TAGS)
+
+
+def _is_sharegpt(record: Record) -> bool:
+    return any(isinstance(message, Mapping) and "from" in message for message in find_chat(record))
+
+
+def _is_chat(record: Record) -> bool:
+    return bool(find_chat(record))
+
+
+def _is_alpaca(record: Record) -> bool:
+    return isinstance(record.get("instruction"), str) and "output" in record
+
+
+def _chat_calls_tools(record: Record) -> bool:
+    if any(record.get(name) not in (None, "", "[]", []) for name in TOOLS):
+        return True
+    messages = [message for message in find_chat(record) if isinstance(message, Mapping)]
+    roles = (str(message.get("role", message.get("from"))).casefold() for message in messages)
+    return any(ROLES.get(role) in ("call", "output") for role in roles) or any(
+        message.get("tool_calls") or message.get("function_call") for message in messages
+    )
+
+
+def _always(record: Record) -> bool:  # noqa: ARG001
+    return True
+
+
+def _never(record: Record) -> bool:  # noqa: ARG001
+    return False
+
+
+def _read_alpaca(record: Record) -> Conversation:
+    query = "\n\n".join(filter(None, (read_text(record["instruction"]), read_text(record.get("input")))))
+    return Conversation((), (ChatTurn("user", query), ChatTurn("assistant", read_text(record["output"]))))
+
+
+FORMATS = (
+    Format("BFCL", _is_bfcl, _always, read_bfcl),
+    Format("xLAM", _is_xlam, _always, read_xlam),
+    Format("Hermes", _is_hermes, _always, read_chat),
+    Format("ShareGPT", _is_sharegpt, _chat_calls_tools, read_chat),
+    Format("OpenAI messages", _is_chat, _chat_calls_tools, read_chat),
+    Format("Alpaca", _is_alpaca, _never, _read_alpaca),
+)
