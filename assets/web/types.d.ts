@@ -1030,6 +1030,8 @@ export interface Offer {
 export interface OfferDocument {
   spec: WorkerSpec;
   problem: string;
+  /** What was changed in the schema of its arguments so that it can be used. */
+  mended: string[];
   /** Whether nothing says that its calls only read. */
   may_have_effects: boolean;
   parameters: Record<string, any>;

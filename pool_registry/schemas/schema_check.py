@@ -7,6 +7,7 @@ alone, above all within anyOf, so they are listed only where few are possible.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
@@ -76,4 +77,15 @@ def _compile(schema: Mapping[str, Any], mask: str | None = None) -> Any:
     try:
         return jsonschema_rs.validator_for(dict(schema), offline=True, pattern_options=_PATTERNS, mask=mask)
     except (jsonschema_rs.ValidationError, ValueError, RecursionError) as error:
-        raise ValueError(f"this is not valid JSON Schema: {str(error).splitlines()[0][:300]}") from error
+        raise ValueError(f"this is not valid JSON Schema: {_describe_invalid(error)}") from error
+
+
+def _describe_invalid(error: Exception) -> str:
+    """What of a schema is wrong, in our words: the validator's quote its own rules, and name addresses."""
+    path = ".".join(map(str, getattr(error, "instance_path", ())))
+    if path:
+        value = json.dumps(getattr(error, "instance", None), ensure_ascii=False)
+        return f"{path} cannot be {shorten(value, SHOWN_CHARS)}"
+    quoted = re.search(r"'([^']+)'", str(error))
+    name = f"{quoted[1][:SHOWN_CHARS]!r}, which it names," if quoted else "a part that it names"
+    return f"{name} is not known here"

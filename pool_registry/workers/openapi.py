@@ -33,7 +33,7 @@ from pool_registry.network.http_values import (
     header_value,
     reachable,
 )
-from pool_registry.schemas.argument_schema import ArgumentsSchema
+from pool_registry.schemas.argument_schema import ArgumentsSchema, SchemaNotes
 from pool_registry.schemas.result_outline import ResultSchema
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers._http_base import HttpApi, HttpApiConfig, PreparedRequest
@@ -60,6 +60,7 @@ class OpenApiConfig(HttpApiConfig):
     fields: list[ArgumentStyle] = Field(default_factory=list, description="How fields of a whole form are written.")
     parameters: ArgumentsSchema
     returns: ResultSchema
+    mended: SchemaNotes
 
     @model_validator(mode="after")
     def _fits(self) -> OpenApiConfig:

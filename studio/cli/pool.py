@@ -200,6 +200,8 @@ def add_worker(
             for offer in chosen:
                 if offer["problem"]:
                     typer.echo(f"left out: {offer['spec']['name']}: {offer['problem']}", err=True)
+                for note in offer["mended"]:
+                    typer.echo(f"changed: {offer['spec']['name']}: {note}", err=True)
             if not specs:
                 names = ", ".join(offer["spec"]["name"] for offer in offers)
                 raise InvalidPool([("", f"{source} offers nothing that can be added; it has: {names or 'nothing'}")])

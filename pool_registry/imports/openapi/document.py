@@ -97,6 +97,7 @@ def read(text: str | bytes) -> Document:
     if not isinstance(root, dict):
         raise _document_error("it is neither JSON nor YAML with an object at the top")
     version = root.get("openapi")
+    version = str(version) if isinstance(version, float) else version  # `openapi: 3.0` in YAML
     if "swagger" in root:
         raise _document_error(
             "it is written in Swagger 2.0; convert it to OpenAPI 3 first (for example at editor.swagger.io)"

@@ -14,12 +14,26 @@ from pool_registry.imports.openapi.document import Document, UnfitOperation
 
 MAX_SCHEMA_NODES = 5_000  # of one operation's arguments: a model has to read them
 MAX_SCHEMA_DEPTH = 50
+OUTER_DEPTH = 4  # of a body's own fields, behind a reference or two: what is cut there costs one argument
 
 _MAPS = {"properties", "patternProperties", "dependentSchemas"}  # keyword -> {name: schema}
 _DATA = {"enum", "const", "default", "required", "dependentRequired"}  # keywords that hold no schema
 _DROPPED = {"xml", "externalDocs", "discriminator", "example", "examples", "deprecated", "readOnly", "writeOnly"}
-_DROPPED |= {"$schema", "$id", "$anchor", "$comment", "$defs", "definitions"}  # references into $defs are inlined
+_DROPPED |= {
+    "$dynamicRef",
+    "$dynamicAnchor",
+    "$schema",
+    "$id",
+    "$anchor",
+    "$comment",
+    "$defs",
+    "definitions",
+}  # references into $defs are inlined
 _NOTES = {"title", "description", "default"}  # what may stand beside a reference without changing its meaning
+
+
+class LargeBranch(UnfitOperation):
+    """A schema is too large or too deep for a model to read."""
 
 
 class Schemas:
@@ -30,19 +44,34 @@ class Schemas:
         self._names: dict[str, str] = {}
         self._nodes = self._depth = 0
         self.definitions: dict[str, JsonValue] = {}
+        self.notes: list[str] = []
 
     def schema(self, node: Any) -> Any:
         """`node` with local references inlined and OpenAPI's own keywords translated. Raises UnfitOperation."""
         self._nodes += 1
         self._depth += 1
         if self._nodes > MAX_SCHEMA_NODES:
-            raise UnfitOperation(f"the schema of its arguments has more than {MAX_SCHEMA_NODES:,} parts")
+            raise LargeBranch(f"the schema of its arguments has more than {MAX_SCHEMA_NODES:,} parts")
         if self._depth > MAX_SCHEMA_DEPTH:
-            raise UnfitOperation(f"the schema of its arguments is nested more than {MAX_SCHEMA_DEPTH} deep")
+            raise LargeBranch(f"the schema of its arguments is nested more than {MAX_SCHEMA_DEPTH} deep")
         try:
             return self._translate(node)
         finally:
             self._depth -= 1
+
+    def argument(self, name: str, node: Any, typed: bool = False) -> Any:
+        """`node` like `schema`; of one that is too large or too deep only its type and its words, which is noted.
+        `typed`: without a type it could not be written, and is refused."""
+        nodes, depth = self._nodes, self._depth
+        try:
+            return self.schema(node)
+        except LargeBranch:
+            self._nodes, self._depth = nodes, depth
+            target = self._document.follow(node)
+            if typed and "type" not in target:
+                raise
+            self.notes.append(f"{name}: its schema is too large, and takes any value of its type")
+            return {key: target[key] for key in ("type", "title", "description") if key in target}
 
     def _translate(self, node: Any) -> Any:
         if isinstance(node, bool):
@@ -53,7 +82,7 @@ class Schemas:
         if isinstance(reference, str):
             return self._follow_reference(reference, {key: value for key, value in node.items() if key != "$ref"})
         if "$dynamicRef" in node:
-            raise UnfitOperation("its schema uses $dynamicRef, which cannot be recorded here")
+            self.notes.append(f"$dynamicRef {str(node['$dynamicRef'])[:60]} is left out; any value fits there")
         plain = {
             key: self._keyword(key, value)
             for key, value in node.items()
@@ -66,7 +95,8 @@ class Schemas:
         if key in _DATA:
             return value
         if key in _MAPS and isinstance(value, dict):
-            return {name: self.schema(item) for name, item in value.items()}
+            read = self.argument if self._depth <= OUTER_DEPTH else lambda _, item: self.schema(item)
+            return {name: read(name, item) for name, item in value.items()}
         if isinstance(value, list):
             return [self.schema(item) if isinstance(item, dict | bool) else item for item in value]
         return self.schema(value) if isinstance(value, dict) else value

@@ -203,6 +203,7 @@ class OfferDocument(PageDocument):
 
     spec: WorkerSpec
     problem: str
+    mended: list[str] = Field(description="What was changed in the schema of its arguments so that it can be used.")
     may_have_effects: bool = Field(description="Whether nothing says that its calls only read.")
     parameters: dict[str, JsonValue]
     returns: str = Field(description='The fields of what it returns, as plans name them: "{id, city}"; "" for none.')
