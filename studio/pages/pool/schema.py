@@ -239,6 +239,7 @@ class ObservationDocument(PageDocument):
     tokens_out: int
     cost: float
     error: str | None
+    notes: list[str] = Field(description="How arguments were read that were written otherwise.")
 
 
 # Failure memory
