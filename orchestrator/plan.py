@@ -354,7 +354,7 @@ def check_step(step: Step, pool: LivePool, earlier_ids: Collection[int]) -> Step
             f"{_join_ids(hidden, '$')} is used but not in access; add {_join_ids(hidden)} to access"
         )
     problem = None if quoted else worker.argument_problem(step.arguments)
-    return step.with_problem(problem) if problem else step
+    return step.with_problem(problem) if problem and pool.coerce(worker, step.arguments) is None else step
 
 
 def check_readers(steps: Sequence[Step], pool: LivePool, workers: Mapping[int, str]) -> list[Step]:

@@ -95,7 +95,7 @@ class Observation:
     `episode` is the id of the episode that a recursive worker ran, so that a viewer can open it.
     `answered_by` names the worker that answered in place of the one that was called, and `instead_of` says
     why that one did not; `usage` counts both. `cached`: recorded at an earlier equal call, nothing was spent.
-    `context` says what an agent's prompt was made of.
+    `context` says what an agent's prompt was made of, `notes` how arguments were read that were written otherwise.
     """
 
     status: Status
@@ -109,6 +109,7 @@ class Observation:
     answered_by: str | None = None
     instead_of: Failure | None = None
     context: ContextUse | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -23,7 +23,7 @@ MAX_FALLBACKS = 3  # workers in a row, the one that is called among them
 # Fields that came later: where they stand at their default, the hash leaves them out, so that the
 # versions, episodes and checkpoints of older pools keep theirs.
 _LATER = ("output", "fallback", "rate_limit", "cache", "free", "effects", "context_tokens", "summarizer", "judge_only")
-_LATER_LIMITS = ("max_shown", "memory", "fallback", "finalizer")
+_LATER_LIMITS = ("max_shown", "memory", "fallback", "finalizer", "exact_arguments")
 NO_FINALIZER = "off"  # of Limits.finalizer
 
 
@@ -62,6 +62,11 @@ class Limits(FrozenModel):
         pattern=NAME_PATTERN,
         description="Who writes the final answer for a person, from the question and the outputs that the plan's "
         "answer rests on: an agent of the pool, or off. The plan's own answer is kept beside it.",
+    )
+    exact_arguments: bool = Field(
+        default=False,
+        description='Refuse arguments of another type. Else "5" is read as a number and "true" as a switch where only '
+        "those fit, and null is left out where it is the default; the step says so.",
     )
 
 

@@ -888,6 +888,8 @@ export interface Limits {
   fallback: string;
   /** Who writes the final answer for a person, from the question and the outputs that the plan's answer rests on: an agent of the pool, or off. The plan's own answer is kept beside it. */
   finalizer: string;
+  /** Refuse arguments of another type. Else "5" is read as a number and "true" as a switch where only those fit, and null is left out where it is the default; the step says so. */
+  exact_arguments: boolean;
 }
 
 /** Why a line, a row or an item is no task; `place` names it, as in "Line 3". */
@@ -1015,6 +1017,8 @@ export interface ObservationDocument {
   tokens_out: number;
   cost: number;
   error: string | null;
+  /** How arguments were read that were written otherwise. */
+  notes: string[];
 }
 
 /** Something to try next: a run of `query` with `orchestrator`, or the page at `href`; `command` is for a shell. */
@@ -1030,6 +1034,8 @@ export interface Offer {
 export interface OfferDocument {
   spec: WorkerSpec;
   problem: string;
+  /** What was changed in the schema of its arguments so that it can be used. */
+  mended: string[];
   /** Whether nothing says that its calls only read. */
   may_have_effects: boolean;
   parameters: Record<string, any>;
@@ -1556,6 +1562,8 @@ export interface StepDetail {
   instead_of: Failure | null;
   reused: ReusedStep | null;
   context: ContextBudget | null;
+  /** How arguments were read that were written otherwise. */
+  notes: string[];
 }
 
 /** What the edits call again and what they keep, by the numbers that the edits use. */

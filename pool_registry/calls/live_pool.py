@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
 
-from pool_registry.actions import Action, Observation, Status
+from pool_registry.actions import Action, JsonValue, Observation, Status
 from pool_registry.calls.call_cache import CallCache
 from pool_registry.calls.layers import Answer, Peers, stack_answer_layers
 from pool_registry.calls.live_worker import LiveWorker, OnStart
@@ -19,6 +20,7 @@ from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits, Source, che
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import open_worker
 from pool_registry.pool import Pool
+from pool_registry.schemas.coerce_arguments import Coerced
 from pool_registry.worker import Call, Scope, Visible, WorkerSpec
 
 MAX_NAMES = 24  # in the sentence about an unknown worker: a model reads it
@@ -71,13 +73,24 @@ class LivePool:
         if worker is None:
             return Observation.failure(Status.PARSE_ERR, "unknown_worker", self.unknown_worker(action.worker))
         problem = worker.argument_problem(action.arguments)
-        if problem is not None:
+        if problem is None:
+            return await self._answer(worker, Call(action.arguments, visible, scope), on_start)
+        coerced = self.coerce(worker, action.arguments)
+        if coerced is None:
             return Observation.failure(Status.PARSE_ERR, "bad_arguments", problem)
-        answer = self._answers.get(action.worker)
+        observation = await self._answer(worker, Call(coerced.arguments, visible, scope), on_start)
+        return replace(observation, notes=coerced.notes)
+
+    def coerce(self, worker: LiveWorker, arguments: Mapping[str, JsonValue]) -> Coerced | None:
+        """Arguments that the worker refuses, as it accepts them; None where it or the pool does not."""
+        return None if self.pool.limits.exact_arguments else worker.coerce(arguments)
+
+    async def _answer(self, worker: LiveWorker, call: Call, on_start: OnStart | None) -> Observation:
+        answer = self._answers.get(worker.spec.name)
         if answer is None:
             peers = Peers(self.workers, self.cache, self.run_limits)
-            answer = self._answers[action.worker] = stack_answer_layers(worker, peers)
-        return await answer(Call(action.arguments, visible, scope), on_start)
+            answer = self._answers[worker.spec.name] = stack_answer_layers(worker, peers)
+        return await answer(call, on_start)
 
     def unknown_worker(self, name: str) -> str:
         """Build the sentence that tells a model which workers there are."""

@@ -15,6 +15,7 @@ from pool_registry.calls.circuit_breaker import breaker_of
 from pool_registry.calls.limit_share import count_slots, make_pace
 from pool_registry.calls.time_limit import TimeLimit
 from pool_registry.errors import InvalidPool
+from pool_registry.schemas.coerce_arguments import Coerced, coerce_arguments
 from pool_registry.schemas.output_check import OutputChecker
 from pool_registry.schemas.schema_check import SchemaCheck
 from pool_registry.schemas.schema_size import SchemaTooLarge
@@ -98,6 +99,17 @@ class WorkerState(ABC):
         except ValueError as error:  # no JSON at all: a policy's bug, or NaN
             problem = f"arguments: {error}"
         return problem[:MAX_ERROR_CHARS]
+
+    def coerce(self, arguments: Mapping[str, JsonValue]) -> Coerced | None:
+        """Arguments that the schema refuses, as it accepts them, and what was read how; None where it refuses them
+        however they are read."""
+        if self._schema is None or self._refusal:
+            return None
+        try:
+            coerced = coerce_arguments(self.parameters, arguments)
+            return coerced if coerced.notes and self._schema.accepts(coerced.arguments) else None
+        except ValueError:  # no JSON at all, as argument_problem says
+            return None
 
     def add_price(self, usage: Usage) -> Usage:
         """What was used, with what the worker's prices make of it."""

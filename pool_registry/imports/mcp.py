@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool
 from pool_registry.imports import FreeNames, Offer
+from pool_registry.mcp_client.listed_tools import find_lack, read_input_schema
 from pool_registry.mcp_client.session import borrow, give_back
-from pool_registry.schemas.argument_schema import describe_changes, schema_problem
+from pool_registry.schemas.argument_schema import describe_changes
+from pool_registry.schemas.mend_schema import MendedSchema, mend_schema
 from pool_registry.schemas.result_outline import outline_result
 from pool_registry.text import shorten
 from pool_registry.worker import WorkerSpec
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     import mcp_types
 
 MAX_DESCRIPTION = 2000
+TWICE = "the server lists another tool of the same name, and a call would reach only one of them"
+MAX_TOOL_NAME_CHARS = 256  # as in workers/mcp.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +71,15 @@ async def refresh(server: McpServer, specs: Sequence[WorkerSpec]) -> Refreshed:
             changes.append(ToolChange("removed", config.tool, spec.name))
             continue
         returns = _read_returns(tool)
-        detail = describe_changes(config.parameters, tool.input_schema) or _describe_returns(config, returns)
-        if not detail:
+        mended = mend_schema(read_input_schema(tool))
+        detail = describe_changes(config.parameters, mended.schema) or _describe_returns(config, returns)
+        if not (detail or mended.problem):
             kept.append(spec)
             continue
-        problem = schema_problem(tool.input_schema)
-        changes.append(ToolChange("changed", config.tool, spec.name, problem or detail))
-        config_now = {**spec.config, "parameters": tool.input_schema, "returns": returns}
-        kept.append(spec if problem else spec.model_copy(update={"config": config_now}))
+        changes.append(ToolChange("changed", config.tool, spec.name, mended.problem or detail))
+        before = {name: value for name, value in spec.config.items() if name != "mended"}
+        config_now = {**before, **_describe_arguments(mended), "returns": returns}
+        kept.append(spec if mended.problem else spec.model_copy(update={"config": config_now}))
     imported = {McpConfig.model_validate(spec.config).tool for spec in specs}
     added = [tool for name, tool in tools.items() if name not in imported]
     new = _offers(server, added, taken=[spec.name for spec in specs])
@@ -92,13 +97,20 @@ async def _tools(server: McpServer) -> list[mcp_types.Tool]:
 
 def _offers(server: McpServer, tools: Sequence[mcp_types.Tool], taken: Sequence[str]) -> list[Offer]:
     names = FreeNames(taken)
-    return [_offer(server, tool, names.choose(tool.name, server.name)) for tool in tools]
+    listed, offers = set[str](), list[Offer]()
+    for tool in tools:
+        instead = (tool.title or "", tool.description or "")
+        offer = _offer(server, tool, names.choose(tool.name, server.name, instead))
+        offers.append(replace(offer, problem=TWICE) if tool.name in listed and not offer.problem else offer)
+        listed.add(tool.name)
+    return offers
 
 
 def _offer(server: McpServer, tool: mcp_types.Tool, name: str) -> Offer:
-    problem = schema_problem(tool.input_schema)
-    if not problem and not 0 < len(tool.name) <= 256:
-        problem = "its name is empty or longer than 256 characters"
+    mended = mend_schema(read_input_schema(tool))
+    problem = mended.problem or find_lack(tool)
+    if not 0 < len(tool.name) <= MAX_TOOL_NAME_CHARS:
+        problem = f"its name is empty or longer than {MAX_TOOL_NAME_CHARS} characters"
     spec = WorkerSpec(
         name=name,
         kind="mcp",
@@ -106,13 +118,18 @@ def _offer(server: McpServer, tool: mcp_types.Tool, name: str) -> Offer:
         config={
             "server": server.model_dump(mode="json"),
             "tool": tool.name,
-            "parameters": {} if problem else tool.input_schema,
+            **_describe_arguments(mended),
             "returns": _read_returns(tool),
         },
         retries=2 if _may_be_repeated(tool) else 0,
         effects=_read_effects(tool),
     )
     return Offer(spec, problem)
+
+
+def _describe_arguments(mended: MendedSchema) -> dict[str, JsonValue]:
+    """The schema of a tool's arguments in its configuration, and what was changed in it."""
+    return {"parameters": mended.schema, **({"mended": list(mended.notes)} if mended.notes else {})}
 
 
 def _read_returns(tool: mcp_types.Tool) -> dict[str, JsonValue]:

@@ -7,6 +7,7 @@ from any task of the same event loop. Importing this file imports the SDK (1.6 s
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ from pool_registry.actions import clean_text
 from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.mcp_client.exchange import Exchange, exchange
 from pool_registry.mcp_client.http import HttpLink
+from pool_registry.mcp_client.listed_tools import TolerantStream
 from pool_registry.mcp_client.server import McpServer
 from pool_registry.mcp_client.stdio import TOO_LARGE, StdioLink
 from pool_registry.secrets import redact
@@ -29,6 +31,8 @@ LIST_S = 15.0
 MAX_PAGES = 100
 MAX_TOOLS = 1000
 MAX_SAID = 800
+# What the SDK says where server and client have no version in common.
+_FOREIGN_VERSION = re.compile(r"Unsupported protocol version from the server: (\S+)|\(server: (\[[^\]]*\])")
 T = TypeVar("T")
 
 
@@ -75,8 +79,8 @@ class Connection:
 
     async def _run(self) -> None:
         try:
-            async with self._link.open() as streams:
-                await self._serve(nullcontext(streams))
+            async with self._link.open() as (incoming, outgoing):
+                await self._serve(nullcontext((TolerantStream(incoming), outgoing)))
         except Exception as error:  # noqa: BLE001  the SDK's task groups may end in anything, in groups
             cause = _innermost(error)
             broke = WorkerFault("connection", f"the connection broke: {_words(cause)}", retryable=True)
@@ -109,6 +113,8 @@ class Connection:
             return WorkerFault("connection", sentence, retryable=True)
         if self._over.is_set() or (isinstance(error, MCPError) and error.code == mcp_types.CONNECTION_CLOSED):
             return WorkerFault("connection", await self._link.trouble(), retryable=True)
+        if version := _FOREIGN_VERSION.search(str(error)):
+            return WorkerFault("invalid_response", _describe_version((version[1] or version[2])[:80]))
         return WorkerFault("invalid_response", f"the handshake failed: {_words(error)}; is this an MCP server?")
 
     def _fail(self, fault: WorkerFault) -> None:
@@ -159,9 +165,15 @@ async def _all_tools(client: Client) -> list[mcp_types.Tool]:
         cursor = page.next_cursor
         if len(tools) > MAX_TOOLS:
             raise WorkerFault("invalid_response", f"the server lists more than {MAX_TOOLS:,} tools")
-        if cursor is None:
+        if not cursor:  # some end the list by an empty one
             return tools
     raise WorkerFault("invalid_response", f"the server's list of tools has more than {MAX_PAGES} pages")
+
+
+def _describe_version(version: str) -> str:
+    spoken = ", ".join(mcp_types.version.KNOWN_PROTOCOL_VERSIONS)
+    what = f"the server speaks version {version} of the protocol, and Podium speaks {spoken}"
+    return f"{what}; use a release of the server that speaks one of them"
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -83,3 +83,8 @@ ArgumentsSchema = Annotated[
         default_factory=lambda: {"type": "object"}, description="JSON Schema of its arguments, as recorded at import."
     ),
 ]
+
+# What importers changed in such a schema so that it can be used, in sentences that the worker's card shows.
+SchemaNotes = Annotated[
+    tuple[str, ...], Field(default=(), description="What was changed in the schema of its arguments at import.")
+]

@@ -9,9 +9,11 @@ from pydantic import Field
 
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import WorkerFault
+from pool_registry.mcp_client.listed_tools import read_input_schema
 from pool_registry.mcp_client.server import McpServer
 from pool_registry.mcp_client.session import Session, borrow, give_back
-from pool_registry.schemas.argument_schema import ArgumentsSchema, describe_changes
+from pool_registry.schemas.argument_schema import ArgumentsSchema, SchemaNotes, describe_changes
+from pool_registry.schemas.mend_schema import mend_schema
 from pool_registry.schemas.result_outline import ResultSchema
 from pool_registry.strict_model import StrictModel
 from pool_registry.validation_words import drop_library_words
@@ -30,6 +32,7 @@ class McpConfig(StrictModel):
     tool: str = Field(min_length=1, max_length=256, description="The tool's name at the server.")
     parameters: ArgumentsSchema
     returns: ResultSchema
+    mended: SchemaNotes
 
 
 class Mcp(Worker[McpConfig]):
@@ -74,7 +77,7 @@ class Mcp(Worker[McpConfig]):
     async def check(self) -> str:
         tools = await (await self._borrow_session()).tools()
         tool = self._own(tools)
-        changed = describe_changes(self.config.parameters, tool.input_schema)
+        changed = describe_changes(self.config.parameters, mend_schema(read_input_schema(tool)).schema)
         state = f"answers; {len(tools)} tools"
         return f"{state}; the arguments of {tool.name} have changed ({changed}): refresh it" if changed else state
 

@@ -37,7 +37,7 @@ from pool_registry.network.http_values import (
 )
 from pool_registry.network.multipart import Part, write_multipart
 from pool_registry.network.sent_files import open_folder, read_file
-from pool_registry.schemas.argument_schema import ArgumentsSchema
+from pool_registry.schemas.argument_schema import ArgumentsSchema, SchemaNotes
 from pool_registry.schemas.result_outline import ResultSchema
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers._http_base import HttpApi, HttpApiConfig, PreparedRequest
@@ -72,6 +72,7 @@ class OpenApiConfig(HttpApiConfig):
     may_lack_body: bool = Field(default=False, description="No body is sent where no field of it is named.")
     parameters: ArgumentsSchema
     returns: ResultSchema
+    mended: SchemaNotes
 
     @model_validator(mode="after")
     def _fits(self) -> OpenApiConfig:

@@ -241,6 +241,8 @@ def _add_offers(
     for offer in chosen:
         if offer["problem"]:
             typer.echo(f"left out: {offer['spec']['name']}: {offer['problem']}", err=True)
+        for note in offer["mended"]:
+            typer.echo(f"changed: {offer['spec']['name']}: {note}", err=True)
     if not specs:
         names = ", ".join(offer["spec"]["name"] for offer in offers)
         raise InvalidPool([("", f"nothing of this can be added; it has: {names or 'nothing'}")])

@@ -378,6 +378,7 @@ class StepDetail(CallFigures):
     instead_of: Failure | None
     reused: ReusedStep | None
     context: ContextBudget | None
+    notes: list[str] = Field(description="How arguments were read that were written otherwise.")
 
 
 class FinalAnswerDetail(FinalAnswerView):

@@ -360,6 +360,7 @@ def build_step_detail(episode: Episode, step_id: int, pool: Pool | None) -> Step
         instead_of=observation.instead_of if observation else None,
         reused=_find_reused(episode, step_id),
         context=describe_use(observation.context, episode.steps) if observation and observation.context else None,
+        notes=list(observation.notes) if observation else [],
         **_call_figures(observation),
     )
 

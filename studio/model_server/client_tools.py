@@ -18,8 +18,10 @@ from typing import Any
 from pool_registry.actions import Action, JsonValue, Observation
 from pool_registry.calls.live_pool import LivePool, LiveWorker, OnStart
 from pool_registry.calls.run_limits import RunLimits
+from pool_registry.imports.latin_text import to_latin
 from pool_registry.language_models.agent import Agent
 from pool_registry.language_models.completion import Grammar
+from pool_registry.schemas.mend_schema import mend_schema
 from pool_registry.worker import Call, NoConfig, Reply, Scope, Visible, Worker, WorkerSpec
 
 CLIENT_KIND = "client"
@@ -29,6 +31,7 @@ WAIT_S = 3600.0  # the deadline of the episode ends the wait earlier
 SETTLE_S = 0.02  # calls of one round begin one after another
 _REFUSALS = ("bad_request", "bad_grammar", "no_grammar")  # the agent is then asked as it is
 NO_PARAMETERS: Mapping[str, JsonValue] = {"type": "object", "properties": {}}
+PARAMETER_FIELDS = ("parameters", "input_schema", "inputSchema")  # of OpenAI, Anthropic and MCP
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +243,9 @@ def open_client_tools(tools: Sequence[ClientTool], taken: Collection[str], calls
 
 def choose_worker_name(name: str, taken: Collection[str]) -> str:
     """A worker's name for a client's tool: small letters, digits, _ and -, and not in use."""
-    plain = "".join(char if char.isascii() and (char.isalnum() or char in "_-") else "_" for char in name.lower())
+    plain = "".join(
+        char if char.isascii() and (char.isalnum() or char in "_-") else "_" for char in to_latin(name).lower()
+    )
     plain = (plain if plain[:1].isalpha() else f"tool_{plain}")[:MAX_NAME_CHARS]
     choices = itertools.chain(
         (plain, f"client_{plain}"[:MAX_NAME_CHARS]), (f"{plain[:40]}_{k}" for k in itertools.count(2))
@@ -259,14 +264,13 @@ def write_tool_call(call: ClientCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": function}
 
 
-def read_client_tool(function: Mapping[str, Any]) -> ClientTool:
-    """A function of a request. Raises ValueError saying what is missing."""
+def read_client_tool(function: Mapping[str, Any]) -> tuple[ClientTool, tuple[str, ...]]:
+    """A function of a request, and what was changed in the schema of its arguments. Raises ValueError saying what is
+    missing."""
     name = function.get("name")
     if not isinstance(name, str) or not name:
         raise ValueError("a function needs a name")
-    parameters = function.get("parameters")
-    if parameters is None:
-        parameters = NO_PARAMETERS
-    if not isinstance(parameters, Mapping):
-        raise ValueError(f"the parameters of {name!r} must be a JSON Schema")
-    return ClientTool(name, str(function.get("description") or ""), {"type": "object", **parameters})
+    mended = mend_schema(next((function[field] for field in PARAMETER_FIELDS if field in function), None))
+    if mended.problem:
+        raise ValueError(f"the parameters of {name!r} must be a JSON Schema: {mended.problem}")
+    return ClientTool(name, str(function.get("description") or ""), mended.schema), mended.notes

@@ -274,7 +274,7 @@ def read_form(wanted: object, where: str, ignored: dict[str, str]) -> AnswerForm
 def read_tool_use(
     tools: Sequence[object] | None, choice: object, parallel: bool | None, ignored: dict[str, str]
 ) -> ToolUse:
-    """The client's tools, and how they may be used. Raises ApiError for a tool that cannot be read."""
+    """The client's tools, and how they may be used. Raises ApiError where one is chosen that is not among them."""
     if tools is not None and len(tools) > MAX_TOOLS:
         raise ApiError(413, f"there are {len(tools):,} tools; {MAX_TOOLS:,} can be offered", TOO_LARGE, "tools")
     functions = [tool for index, item in enumerate(tools or ()) if (tool := _read_tool(item, index, ignored))]
@@ -290,18 +290,21 @@ def read_tool_use(
 
 
 def _read_tool(item: object, index: int, ignored: dict[str, str]) -> ClientTool | None:
+    """A tool that can be offered, or None; what was changed or left out is noted: one odd tool costs no request."""
     where = f"tools[{index}]"
-    if not isinstance(item, Mapping):
-        raise invalid_value(where, "a tool is an object with a type")
-    if item.get("type", "function") != "function":
-        ignored[where] = f"{str(item.get('type'))[:40]} is not served here; the pool's own workers do such things"
+    kind = item.get("type", "function") if isinstance(item, Mapping) else None
+    if isinstance(item, Mapping) and kind != "function":
+        ignored[where] = f"{str(kind)[:40]} is not served here; the pool's own workers do such things"
         return None
-    function = item.get("function", item)  # the Responses API has the fields one level higher
+    function = item.get("function", item) if isinstance(item, Mapping) else None  # one level higher in Responses
     try:
-        tool = read_client_tool(function if isinstance(function, Mapping) else {})
+        tool, notes = read_client_tool(function if isinstance(function, Mapping) else {})
         AnswerForm(tool.parameters)
     except ValueError as error:
-        raise invalid_value(where, f"{where}: {error}") from error
+        ignored[where] = f"this tool is left out: {error}"
+        return None
+    if notes:
+        ignored[f"{where}.parameters"] = "; ".join(notes)
     return tool
 
 

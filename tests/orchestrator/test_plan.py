@@ -130,6 +130,13 @@ def test_arguments_with_quotes_are_checked_once_their_values_are_there():
     assert episode.steps[5].arguments == {"value": 42.5, "note": "42.5"}
 
 
+def test_an_argument_of_another_type_is_read_and_the_step_says_how():
+    episode = play_turns(Turn((Step(1, "number", {"value": "42"}), Step(2, "number", {"value": "x"})), "$1"))
+    assert codes(episode) == {1: "OK", 2: "malformed_step"}
+    assert episode.answer == {"value": 42} and episode.steps[1].step.arguments == {"value": "42"}
+    assert episode.steps[1].observation.notes == ('value: "42" was read as 42',)
+
+
 @pytest.mark.parametrize(
     ("text", "number"),
     [

@@ -75,6 +75,8 @@ function marks(worker) {
     add(isolation(worker.light.probe), worker.light.probe.ok ? "safe" : "warn", worker.light.probe.text);
   if (worker.light.circuit.state !== "closed") add(`circuit ${worker.light.circuit.state}`, "warn");
   if (worker.judge_only) add("judge", "", "It only grades answers: no plan calls it, and it orchestrates nothing.");
+  if (worker.config.mended?.length)
+    add("arguments mended", "", `Changed at import, so that they can be used here: ${worker.config.mended.join("; ")}.`);
   if (worker.cache) add("cached", "", "An equal call that sees the same gets the recorded observation.");
   if (worker.fallback) add(`falls back to ${worker.fallback}`);
   if (worker.output)

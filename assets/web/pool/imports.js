@@ -289,6 +289,7 @@ function offerRow(offer, index, changed) {
       el("summary", {}, offer.returns ? `${takes}; returns ${offer.returns}` : takes),
       el("pre.page-value", { tabindex: "0" }, JSON.stringify(offer.parameters, null, 2)),
     );
+    if (offer.mended.length) text.append(el("p.pool-import-mended", {}, `Changed to be usable here. ${offer.mended.join("; ")}.`));
     text.append(peek);
   }
   const node = el("li", { class: problem ? "pool-import-offer pool-import-odd" : "pool-import-offer" }, box, text);

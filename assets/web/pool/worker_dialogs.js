@@ -200,5 +200,6 @@ function observationParts(observation) {
   const tokens = observation.tokens_in + observation.tokens_out;
   const facts = [seconds(observation.latency_s), tokens ? `${count(observation.tokens_in)} → ${count(observation.tokens_out)} tokens` : ""];
   const head = el("div.page-out-head", { "data-status": observation.status }, status, el("span", {}, facts.filter(Boolean).join(" · ")));
-  return [head, el("pre.page-value", { tabindex: "0", "aria-label": "Result" }, observation.error || readable(observation.value))];
+  const notes = observation.notes.length ? [el("p.page-about", {}, `Read as meant. ${observation.notes.join("; ")}.`)] : [];
+  return [head, ...notes, el("pre.page-value", { tabindex: "0", "aria-label": "Result" }, observation.error || readable(observation.value))];
 }

@@ -110,6 +110,7 @@ function stepParts(detail) {
   if (detail.choice) parts.push(el("p.run-inspector-about", { "data-testid": "choice" }, detail.choice));
   if (detail.binding?.worker) parts.push(el("p.run-inspector-about", { "data-testid": "binding" }, describeBinding(detail.binding)));
   if (detail.error) parts.push(problem(detail.code, detail.error));
+  if (detail.notes.length) parts.push(el("p.run-inspector-about", { "data-testid": "notes" }, `Read as meant. ${detail.notes.join("; ")}.`));
   if (detail.answered_by) parts.push(el("p.run-inspector-about.run-inspector-instead", {}, tookOver(detail)));
   if (detail.child) parts.push(childLink(detail.child));
   parts.push(...argumentParts(detail));

@@ -105,6 +105,7 @@ def read(text: str | bytes) -> Document:
     if "swagger" in root:
         return Document(_convert(root), is_swagger=True)
     version = root.get("openapi")
+    version = str(version) if isinstance(version, float) else version  # `openapi: 3.0` in YAML
     if not isinstance(version, str) or not version.startswith(("3.0", "3.1", "3.2")):
         raise _document_error(f"its field `openapi` must be 3.0.x or 3.1.x and is {str(version)[:40]!r}")
     if not isinstance(root.get("paths"), dict):

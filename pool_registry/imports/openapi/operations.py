@@ -25,7 +25,7 @@ from pool_registry.network import http_client
 from pool_registry.network.address_policy import AddressPolicy
 from pool_registry.network.argument_styles import ArgumentStyle
 from pool_registry.network.http_values import OWN_HEADERS, TOKEN, decode_text
-from pool_registry.schemas.argument_schema import schema_problem
+from pool_registry.schemas.mend_schema import mend_schema
 from pool_registry.schemas.result_outline import outline_result
 from pool_registry.worker import WorkerSpec
 
@@ -119,6 +119,7 @@ class _Reading:
         self._required: list[str] = []
         self._together: dict[str, list[str]] = {}  # fields of an optional body, with those that it must have then
         self._places: list[dict[str, Any]] = []
+        self._notes: list[str] = []
 
     def offer(self, name: str, raw: Any) -> Offer:
         description, config, problem = f"{self._method.upper()} {self._path}", dict[str, Any](), ""
@@ -145,6 +146,8 @@ class _Reading:
             "parameters": self._parameters_schema(),
             **security_of(self._document, self._given, operation.security),
         }
+        if self._notes:
+            config["mended"] = self._notes
         if returns := self._read_returns(raw.get("responses")):
             config["returns"] = returns
         if self._given.allow_private:
@@ -165,9 +168,11 @@ class _Reading:
         from openapi_pydantic.v3.v3_1 import Parameter
 
         try:
-            parameter = Parameter.model_validate({k: v for k, v in raw.items() if k in _PARAMETER_FIELDS})
+            parameter = Parameter.model_validate(_keep_texts({k: raw[k] for k in _PARAMETER_FIELDS & raw.keys()}))
         except ValidationError as error:
-            raise UnfitOperation(f"parameter {str(raw.get('name'))[:60]}: {first_problem(error)}") from error
+            name = str(raw.get("name"))[:60]
+            sentence = f"parameter {name}: it needs a name, and a place: in path, query, header or cookie"
+            raise UnfitOperation(sentence) from error
         at, wire = parameter.param_in.value, parameter.name
         if at == "header" and wire.lower() in ("accept", "content-type", "authorization"):
             return  # OpenAPI says that these are not parameters
@@ -177,10 +182,11 @@ class _Reading:
             raise UnfitOperation(f"its path has no {{{wire[:60]}}}, although a parameter is called so")
         content = raw.get("content")
         if isinstance(content, dict) and content:
-            schema = self._schemas.schema(self._document.follow(next(iter(content.values()))).get("schema", {}))
+            media = self._document.follow(next(iter(content.values())))
+            schema = self._schemas.argument(wire, media.get("schema", {}), typed=True)
             style = read_content_style(wire, content)
         else:
-            schema = self._schemas.schema(raw.get("schema", {}))
+            schema = self._schemas.argument(wire, raw.get("schema", {}), typed=True)
             style = read_parameter_style(wire, at, raw, schema)
         argument = wire if wire not in self._properties else f"{wire}_in_{at}"
         if argument in self._properties:
@@ -254,10 +260,11 @@ class _Reading:
             schema["dependentRequired"] = self._together
         if self._schemas.definitions:
             schema["$defs"] = self._schemas.definitions
-        problem = schema_problem(schema)
-        if problem:
-            raise UnfitOperation(problem)
-        return schema
+        mended = mend_schema(schema)
+        if mended.problem:
+            raise UnfitOperation(mended.problem)
+        self._notes = [*dict.fromkeys(self._schemas.notes), *mended.notes]
+        return mended.schema
 
 
 _PARAMETER_FIELDS = {"name", "in", "description", "required"}
@@ -267,11 +274,18 @@ def _check_operation(raw: Mapping[str, Any]) -> Operation:
     """Parse the operation itself; schemas are checked elsewhere, answers are not used. Raises UnfitOperation."""
     from openapi_pydantic.v3.v3_1 import Operation
 
-    kept = {key: raw[key] for key in ("summary", "description", "security") if key in raw}
+    kept = _keep_texts({key: raw[key] for key in ("summary", "description", "security") if key in raw})
     try:
         return Operation.model_validate(kept)
     except ValidationError as error:
         raise UnfitOperation(first_problem(error)) from error
+
+
+def _keep_texts(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Without words that are none, and with `required` as a switch: they cost no operation."""
+    words = {"summary", "description"}
+    kept = {name: value for name, value in fields.items() if name not in words or isinstance(value, str)}
+    return kept | ({"required": str(kept["required"]).lower() == "true"} if "required" in kept else {})
 
 
 def _description(operation: Operation) -> str:

@@ -17,13 +17,19 @@ from pool_registry.imports.openapi.variants import list_heirs, list_labels, list
 
 MAX_SCHEMA_NODES = 5_000  # of one operation's arguments: a model has to read them
 MAX_SCHEMA_DEPTH = 50
+OUTER_DEPTH = 4  # of a body's own fields, behind a reference or two: what is cut there costs one argument
 
 _MAPS = {"properties", "patternProperties", "dependentSchemas"}  # keyword -> {name: schema}
 _DATA = {"enum", "const", "default", "required", "dependentRequired"}  # keywords that hold no schema
 _DROPPED = {"xml", "externalDocs", "discriminator", "example", "examples", "deprecated", "readOnly", "writeOnly"}
 _DROPPED |= {"$schema", "$id", "$anchor", "$comment", "$defs", "definitions"}  # references into $defs are inlined
+_DROPPED |= {"$dynamicRef", "$dynamicAnchor"}
 _JOINED = {"allOf", "anyOf", "oneOf", "then", "else", "dependentSchemas"}  # keywords whose schemas meet the same object
 _NOBODY: frozenset[str] = frozenset()
+
+
+class LargeBranch(UnfitOperation):
+    """A schema is too large or too deep for a model to read."""
 
 
 class Schemas:
@@ -34,6 +40,7 @@ class Schemas:
         self._names: dict[str, str] = {}
         self._nodes = self._depth = 0
         self.definitions: dict[str, JsonValue] = {}
+        self.notes: list[str] = []
 
     def schema(self, node: Any, hidden: frozenset[str] = _NOBODY) -> Any:
         """`node` with local references inlined and OpenAPI's own keywords translated, without the properties `hidden`.
@@ -41,13 +48,27 @@ class Schemas:
         self._nodes += 1
         self._depth += 1
         if self._nodes > MAX_SCHEMA_NODES:
-            raise UnfitOperation(f"the schema of its arguments has more than {MAX_SCHEMA_NODES:,} parts")
+            raise LargeBranch(f"the schema of its arguments has more than {MAX_SCHEMA_NODES:,} parts")
         if self._depth > MAX_SCHEMA_DEPTH:
-            raise UnfitOperation(f"the schema of its arguments is nested more than {MAX_SCHEMA_DEPTH} deep")
+            raise LargeBranch(f"the schema of its arguments is nested more than {MAX_SCHEMA_DEPTH} deep")
         try:
             return self._translate(node, hidden)
         finally:
             self._depth -= 1
+
+    def argument(self, name: str, node: Any, hidden: frozenset[str] = _NOBODY, typed: bool = False) -> Any:
+        """`node` like `schema`; of one that is too large or too deep only its type and its words, which is noted.
+        `typed`: without a type it could not be written, and is refused."""
+        nodes, depth = self._nodes, self._depth
+        try:
+            return self.schema(node, hidden)
+        except LargeBranch:
+            self._nodes, self._depth = nodes, depth
+            target = self._document.follow(node)
+            if typed and "type" not in target:
+                raise
+            self.notes.append(f"{name}: its schema is too large, and takes any value of its type")
+            return {key: target[key] for key in ("type", "title", "description") if key in target}
 
     def body(self, node: Any) -> Any:
         """The schema of a body: the definitions that it joins by `allOf` are put in their place, and what its
@@ -59,7 +80,7 @@ class Schemas:
                 return self.schema({"oneOf": heirs, "discriminator": discriminator})
             except UnfitOperation:
                 self._nodes = nodes  # too many variants: the fields that all have can be sent
-        schema = self.schema(node)
+        schema = self.argument("the body", node)
         return merge_all_of(schema, self.definitions) if isinstance(schema, dict) else schema
 
     def _translate(self, node: Any, hidden: frozenset[str]) -> Any:
@@ -72,7 +93,7 @@ class Schemas:
             beside = {key: value for key, value in node.items() if key != "$ref"}
             return self._follow_reference(reference, beside, hidden)
         if "$dynamicRef" in node:
-            raise UnfitOperation("its schema uses $dynamicRef, which cannot be recorded here")
+            self.notes.append(f"$dynamicRef {str(node['$dynamicRef'])[:60]} is left out; any value fits there")
         hidden |= list_read_only(self._document, node)
         plain = {
             key: self._keyword(key, value, hidden if key in _JOINED else _NOBODY)
@@ -92,7 +113,9 @@ class Schemas:
         if key in _DATA:
             return value
         if key in _MAPS and isinstance(value, dict):
-            return {name: self.schema(item, hidden) for name, item in value.items()}
+            if self._depth > OUTER_DEPTH:
+                return {name: self.schema(item, hidden) for name, item in value.items()}
+            return {name: self.argument(name, item, hidden) for name, item in value.items()}
         if isinstance(value, list):
             return [self.schema(item, hidden) if isinstance(item, dict | bool) else item for item in value]
         return self.schema(value, hidden) if isinstance(value, dict) else value

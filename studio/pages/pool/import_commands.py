@@ -14,8 +14,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool
-from pool_registry.imports import Offer, worker_name
+from pool_registry.imports import Offer, shorten_prefix, worker_name
 from pool_registry.imports.mcp import ToolChange
 from pool_registry.kinds import field_problems, open_worker
 from pool_registry.pool import Pool
@@ -181,7 +182,7 @@ def parse_server(form: Mapping[str, Any]) -> dict[str, Any]:
         guess = _program(parts)
     if form.get("allow_private") is True:
         server["allow_private"] = True
-    name = words(form, "name") or worker_name(guess)[:MAX_SERVER_NAME_CHARS].rstrip("_-")
+    name = words(form, "name") or shorten_prefix(worker_name(guess), MAX_SERVER_NAME_CHARS).rstrip("_-")
     return {"name": name, **server}
 
 
@@ -217,12 +218,19 @@ def read_pairs(form: Mapping[str, Any], field: str, sign: str) -> dict[str, str]
     return pairs
 
 
+def list_mended(config: Mapping[str, JsonValue]) -> list[str]:
+    """What an importer changed in the schema of a worker's arguments."""
+    notes = config.get("mended")
+    return [str(note) for note in notes] if isinstance(notes, list | tuple) else []
+
+
 def build_offer(offer: Offer) -> OfferDocument:
     """An offer as the page lists it."""
     parameters = offer.spec.config.get("parameters")
     return OfferDocument(
         spec=offer.spec,
         problem=offer.problem,
+        mended=[] if offer.problem else list_mended(offer.spec.config),
         may_have_effects=not offer.problem and offer.spec.effects == "auto" and not open_worker(offer.spec).only_reads,
         parameters=parameters if isinstance(parameters, dict) else {},
         returns="" if offer.problem else format_fields(open_worker(offer.spec).output_schema),

@@ -203,6 +203,7 @@ class OfferDocument(PageDocument):
 
     spec: WorkerSpec
     problem: str
+    mended: list[str] = Field(description="What was changed in the schema of its arguments so that it can be used.")
     may_have_effects: bool = Field(description="Whether nothing says that its calls only read.")
     parameters: dict[str, JsonValue]
     returns: str = Field(description='The fields of what it returns, as plans name them: "{id, city}"; "" for none.')
@@ -250,6 +251,7 @@ class ObservationDocument(PageDocument):
     tokens_out: int
     cost: float
     error: str | None
+    notes: list[str] = Field(description="How arguments were read that were written otherwise.")
 
 
 # Failure memory

@@ -38,6 +38,7 @@ def build_observation(seen: Observation) -> ObservationDocument:
         tokens_out=seen.usage.tokens_out,
         cost=seen.usage.cost,
         error=f"{seen.error.code}: {seen.error.message}" if seen.error else None,
+        notes=list(seen.notes),
     )
 
 

@@ -63,14 +63,14 @@ def listed(params: dict[str, Any]) -> dict[str, Any]:
         at = int(params.get("cursor") or 0)
         page = {"tools": tools()[at : at + 2]}
         return {**page, "nextCursor": str(at + 2)} if at + 2 < len(tools()) else page
-    return {"tools": tools()}
+    return {"tools": tools(), **({"nextCursor": ""} if MODE == "empty-cursor" else {})}
 
 
 def answer(request: dict[str, Any]) -> None:
     number, method, params = request.get("id"), request.get("method"), request.get("params") or {}
     if method == "initialize":
         info = {"name": "raw", "version": "1"}
-        version = params["protocolVersion"]
+        version = "2031-01-01" if MODE == "future" else params["protocolVersion"]
         send({"id": number, "result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}})
     elif method == "tools/list":
         send({"id": number, "result": listed(params)})

@@ -16,6 +16,7 @@ import pytest
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.errors import InvalidPool, WorkerFault
+from pool_registry.imports import Offer
 from pool_registry.imports.mcp import ToolChange, list_tools, refresh
 from pool_registry.mcp_client import connection
 from pool_registry.pool import Pool
@@ -76,7 +77,13 @@ def test_every_tool_of_every_page_is_offered_also_by_a_server_that_prints(mode):
     assert not any(offer.problem for offer in found)
 
 
-def test_tools_that_cannot_be_workers_are_offered_with_the_reason(tmp_path):
+def list_offers(tmp_path: Path, tools: list[Any]) -> list[Offer]:
+    state = tmp_path / "tools.json"
+    state.write_text(json.dumps(tools))
+    return asyncio.run(list_tools(server("ok", str(state))))
+
+
+def test_one_odd_tool_does_not_lose_its_server(tmp_path):
     tools = [
         {"name": "Get.Weather", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}},
         {"name": "get_weather", "inputSchema": {"type": "object"}},
@@ -84,16 +91,48 @@ def test_tools_that_cannot_be_workers_are_offered_with_the_reason(tmp_path):
         {"name": "wrong", "inputSchema": {"type": "object", "properties": {"a": {"type": "strange"}}}},
         {"name": "vast", "inputSchema": {"type": "object", "description": "x" * 200_000}},
         {"name": "日本", "inputSchema": {"type": "object"}, "description": "long " * 1000},
+        {"name": "none", "inputSchema": None, "annotations": "many", "icons": 5, "outputSchema": {"type": "dict"}},
+        {"name": "training", "inputSchema": {"type": "dict", "properties": {"n": {"type": "Int", "required": True}}}},
+        {"name": "openai", "parameters": {"type": "object", "properties": {"x": {"type": "float"}}}},
+        {"name": "flat", "inputSchema": {"type": "string"}},
+        {"inputSchema": {"type": "object"}},
+        "no tool at all",
+        {"name": "none", "inputSchema": {"type": "object"}},
+        {"name": "later", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}},
+        {"name": "button", "inputSchema": {"type": "object"}, "_meta": {"ui": {"visibility": ["app"]}}},
     ]
-    state = tmp_path / "tools.json"
-    state.write_text(json.dumps(tools))
-    found = asyncio.run(list_tools(server("ok", str(state))))
-    names = [offer.spec.name for offer in found]
-    assert names == ["raw_get_weather", "raw_get_weather_2", "raw_fetches", "raw_wrong", "raw_vast", "raw_tool"]
-    assert [bool(offer.problem) for offer in found] == [False, False, True, True, True, False]
-    assert [offer.spec.retries for offer in found[:2]] == [2, 0]  # only what may be repeated is repeated
-    assert "not valid JSON Schema" in found[2].problem and "200,0" not in found[4].problem
-    Pool(name="p", workers=tuple(offer.spec for offer in found if not offer.problem))
+    offers = list_offers(tmp_path, tools)
+    names = [offer.spec.name.removeprefix("raw_") for offer in offers if not offer.problem]
+    assert names[:4] == ["get_weather", "get_weather_2", "fetches", "wrong"]
+    assert names[4:] == ["vast", "long_long_long_long", "none", "training", "openai"]
+    assert [offer.spec.retries for offer in offers[:2]] == [2, 0]  # only what may be repeated is repeated
+    assert offers[7].spec.config["parameters"]["required"] == ["n"]
+    assert offers[8].spec.config["mended"] == ["x: the type float was read as number"]
+    reasons = {offer.spec.name: offer.problem for offer in offers if offer.problem}
+    words = ("an object with named fields", "is empty", "is empty", "same name", "as a task", "server's own page")
+    assert all(word in reason for word, reason in zip(words, reasons.values(), strict=True)), reasons
+    Pool(name="p", workers=tuple(offer.spec for offer in offers if not offer.problem))
+
+
+def test_a_mended_tool_can_be_called_and_is_not_taken_for_changed(tmp_path):
+    schema = {"type": "dict", "properties": {"text": {"type": "String", "required": True}}}
+    tools = [{"name": "echo", "inputSchema": schema}, {"name": "bad", "inputSchema": 7}]
+    offer = list_offers(tmp_path, tools)[0]
+    assert one_call(offer.spec, text="hello").value == "hello"
+    of = server("ok", str(tmp_path / "tools.json"))
+    assert asyncio.run(refresh(of, [offer.spec])).changes[0].what == "added"  # of the other one, and nothing else
+    assert in_pool(lambda live: live.workers["raw_echo"].worker.check(), offer.spec) == "answers; 2 tools"
+
+
+def test_an_empty_cursor_ends_the_list(tmp_path):
+    assert len(asyncio.run(list_tools(server("empty-cursor")))) == 7
+
+
+def test_a_foreign_version_of_the_protocol_is_named_with_those_that_are_spoken():
+    with pytest.raises(
+        WorkerFault, match=r"version 2031-01-01 of the protocol, and Podium speaks 2024-11-05, .*2025-11"
+    ):
+        asyncio.run(list_tools(server("future")))
 
 
 @pytest.mark.parametrize(

@@ -100,9 +100,10 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required"
         ({"temperature": 3}, "temperature"),
         ({"temperature": "hot"}, "temperature"),
         ({"seed": "x"}, "seed"),
-        ({"tools": [{"type": "function"}]}, "tools[0]"),
-        ({"tools": [{"type": "function", "function": {"name": "a", "parameters": {"type": 3}}}]}, "tools[0]"),
-        ({"tools": [WEATHER], "tool_choice": {"type": "function", "function": {"name": "b"}}}, "tool_choice"),
+        (
+            {"tools": [WEATHER, {"type": "function"}], "tool_choice": {"type": "function", "function": {"name": "b"}}},
+            "tool_choice",
+        ),
         ({"response_format": {"type": "json_schema"}}, "response_format"),
         ({"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": 3}}}}, "response_format"),
         ({"podium": {"max_rounds": 3}}, "podium.max_rounds"),
@@ -118,6 +119,20 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required"
 def test_a_value_of_the_wrong_type_is_named(fields, param):
     error = refused(**fields)
     assert error.status == 400 and error.param == param, str(error)
+
+
+def test_one_odd_tool_costs_no_request():
+    odd = {"type": "dict", "properties": {"n": {"type": "float", "required": True}, "x": None}}
+    functions = [{"name": "a", "parameters": odd}, {"name": "b", "parameters": "none"}, {"description": "no name"}]
+    accepted = chat(tools=[{"type": "function", "function": function} for function in functions] + [WEATHER, 7])
+    assert [tool.name for tool in accepted.tools.tools] == ["a", "weather"]
+    assert accepted.tools.tools[0].parameters == {
+        "type": "object",
+        "required": ["n"],
+        "properties": {"n": {"type": "number"}, "x": {}},
+    }
+    assert accepted.ignored.keys() == {"tools[0].parameters", "tools[1]", "tools[2]", "tools[4]"}
+    assert "n: the type float was read as number" in accepted.ignored["tools[0].parameters"]
 
 
 @pytest.mark.parametrize(
@@ -141,6 +156,12 @@ def test_what_changes_nothing_is_accepted_without_a_word(fields):
         ({"logprobs": True}, "logprobs"),
         ({"frobnicate": 1}, "frobnicate"),
         ({"tools": [{"type": "web_search"}]}, "tools[0]"),
+        ({"tools": [WEATHER, {"type": "function"}]}, "tools[1]"),
+        ({"tools": ["weather", WEATHER]}, "tools[0]"),
+        (
+            {"tools": [{"type": "function", "function": {"name": "a", "parameters": {"type": 3}}}]},
+            "tools[0].parameters",
+        ),
         ({"tool_choice": "sometimes"}, "tool_choice"),
         ({"response_format": {"type": "grammar"}}, "response_format"),
         ({"functions": [{"name": "f"}]}, "functions"),
@@ -297,12 +318,13 @@ def test_progress_says_how_steps_end_and_never_what_they_return():
     assert (progress.done, progress.total) == (2, 2)
 
 
-def test_a_schema_of_a_client_that_asks_for_too_much_is_refused_with_the_limit():
+def test_a_schema_that_asks_for_too_much_is_refused_of_an_answer_and_cut_of_a_tool():
     doubled = {f"L{n}": {"anyOf": [{"$ref": f"#/$defs/L{n + 1}"}] * 2} for n in range(30)}
     schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/L0"}}, "$defs": {**doubled, "L30": {}}}
     form = {"type": "json_schema", "json_schema": {"name": "f", "schema": schema}}
     tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
-    with pytest.raises(ApiError, match="more than 20,000 parts when its references are expanded"):
-        read_tool_use([tool], None, None, {})
+    ignored: dict[str, str] = {}
+    (cut,) = read_tool_use([tool], None, None, ignored).tools
+    assert cut.parameters["properties"] == {"x": {}} and "x: its schema is too large" in ignored["tools[0].parameters"]
     with pytest.raises(ApiError, match="more than 20,000 parts when its references are expanded"):
         read_form(form, "response_format", {})
