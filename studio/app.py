@@ -18,11 +18,13 @@ os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read by Gradio when it is im
 
 import gradio as gr
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from assets import asset
 from studio.access.accounts import Accounts
+from studio.access.body_limit import DECISION, EVENT, PAGE, LimitedBody, explain_unfit
 from studio.access.login import LoginWall, login_routes, user_of
 from studio.access.permissions import Need, Permissions
 from studio.access.request_guards import GRADIO_ROUTES, LOOPBACK, GradioGate, SameOrigin
@@ -35,6 +37,8 @@ from studio.frame.uploads import upload_routes
 from studio.housekeeping.routes import housekeeping_routes
 from studio.runtime import Runtime
 from studio.search.commands import search_routes
+
+BODY_LIMITS = {"/api/documents": None, "/api/pages": PAGE, "/api/": DECISION, "/gradio_api": EVENT}
 
 
 def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) -> FastAPI:
@@ -52,6 +56,7 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
         runtime.close()
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    app.add_exception_handler(RequestValidationError, explain_unfit)
     # Before the folder of all pages, whose address begins like theirs.
     problems = {page.name: include_routes(app, page, runtime) for page in PAGES.values()}
     for folder in ("web", "fonts"):  # not below /assets: that address is Gradio's own
@@ -60,6 +65,7 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
     app.include_router(upload_routes())
     app.include_router(housekeeping_routes(runtime))
     app.include_router(search_routes(runtime))
+    app.add_middleware(LimitedBody, rows=BODY_LIMITS)
     app.add_middleware(GradioGate)
     blocks = pages(runtime, problems)
     if login:

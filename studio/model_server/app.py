@@ -13,6 +13,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse, Response
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -21,6 +22,7 @@ from orchestrator.traces.store import Store
 from pool_registry.secrets import resolve
 from pool_registry.text import shorten
 from studio.access.accounts import AccountError, Tokens
+from studio.access.body_limit import DECISION, EVENT, LimitedBody
 from studio.access.permissions import Need, Permissions, needs
 from studio.access.request_guards import LOOPBACK, SameOrigin
 from studio.access.roles import Rights, RoleRefused, UserRole, current_rights
@@ -37,6 +39,13 @@ from studio.model_server.service import ServedModel, Service, holds_plans
 from studio.model_server.verdicts import verdict_routes
 
 CLIENT_CLOSED_REQUEST = 499  # nginx's code; the client does not read the response
+BODY_LIMITS = {
+    "/v1/chat/completions": None,
+    "/v1/responses": None,
+    "/v1/approvals": DECISION,
+    "/v1/verdicts": DECISION,
+    "/mcp": EVENT,
+}
 MAX_HEADER_CHARS = 4000  # of the names of ignored parameters: clients take some 8 to 16 kB of headers
 
 
@@ -79,6 +88,7 @@ def create_model_app(
         app.include_router(router)
     permissions = Permissions((f"{method} /mcp", Need(UserRole.EDITOR)) for method in ("GET", "POST", "DELETE"))
     permissions.add_routes(app.routes)
+    app.add_middleware(LimitedBody, rows=BODY_LIMITS)
     app.add_middleware(
         BearerGuard, tokens=Tokens(store.engine), secrets=secrets, required=not loopback, permissions=permissions
     )
@@ -111,7 +121,8 @@ def _add_routes(app: FastAPI, model: ServedModel) -> None:
     @app.post("/v1/chat/completions")
     @needs("editor")
     async def chat(request: Request) -> Response:
-        checked = (await read_request(request, ChatRequest, model.name)).episode_request()
+        body = await read_request(request, ChatRequest, model.name)
+        checked = await run_in_threadpool(body.episode_request)
         service, episode = _start_episode(request, checked)
         completion = ChatCompletion(model.name, f"podium_{service.pool_hash[:16]}", episode)
         if checked.stream:
@@ -131,7 +142,7 @@ def _add_routes(app: FastAPI, model: ServedModel) -> None:
         body = await read_request(request, ResponsesRequest, model.name)
         kept, user = _kept(request), request.state.user
         earlier = kept.find(body.previous_response_id, user).conversation if body.previous_response_id else []
-        checked = body.episode_request(earlier)
+        checked = await run_in_threadpool(body.episode_request, earlier)
         if checked.background and not model.record:
             message = "this server keeps nothing, so there would be no response to fetch later; leave background out"
             raise ApiError(400, message, "unsupported_value", "background")
