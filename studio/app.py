@@ -23,6 +23,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from assets import asset
 from studio.access.accounts import Accounts
+from studio.access.body_limit import DECISION, EVENT, PAGE, LimitedBody
 from studio.access.login import LoginWall, login_routes, user_of
 from studio.access.permissions import Need, Permissions
 from studio.access.request_guards import GRADIO_ROUTES, LOOPBACK, GradioGate, SameOrigin
@@ -36,6 +37,8 @@ from studio.frame.uploads import upload_routes
 from studio.housekeeping.routes import housekeeping_routes
 from studio.runtime import Runtime
 from studio.search.commands import search_routes
+
+BODY_LIMITS = {"/api/documents": None, "/api/pages": PAGE, "/api/": DECISION, "/gradio_api": EVENT}
 
 
 def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) -> FastAPI:
@@ -62,6 +65,7 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
     app.include_router(housekeeping_routes(runtime))
     app.include_router(search_routes(runtime))
     answer_bad_requests(app)
+    app.add_middleware(LimitedBody, rows=BODY_LIMITS)
     app.add_middleware(GradioGate)
     blocks = pages(runtime, problems)
     if login:

@@ -14,6 +14,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -23,6 +24,7 @@ from pool_registry.secrets import resolve
 from pool_registry.text import shorten
 from pool_registry.validation_words import join_problems, list_problems
 from studio.access.accounts import AccountError, Tokens
+from studio.access.body_limit import CONVERSATION, DECISION, EVENT, LimitedBody
 from studio.access.permissions import Need, Permissions, needs
 from studio.access.request_guards import LOOPBACK, SameOrigin
 from studio.access.roles import Rights, RoleRefused, UserRole, current_rights
@@ -35,7 +37,6 @@ from studio.model_server.errors import IGNORED_HEADER, NO_RETRY, TRACE_HEADER, A
 from studio.model_server.kept_responses import UNDER_WAY, KeptResponses, read_trace, write_input_items
 from studio.model_server.mcp import create_mcp_server
 from studio.model_server.request import (
-    MAX_BODY_BYTES,
     ChatRequest,
     EpisodeRequest,
     ResponsesRequest,
@@ -50,6 +51,14 @@ from studio.model_server.verdicts import verdict_routes
 
 CLIENT_CLOSED_REQUEST = 499  # nginx's code; the client does not read the response
 ORIGIN_ADVICE = " Start the server with --allow-origin and the page's origin to let it in."
+BODY_LIMITS = {
+    "/v1/chat/completions": None,
+    "/v1/completions": None,
+    "/v1/responses": None,
+    "/v1/approvals": DECISION,
+    "/v1/verdicts": DECISION,
+    "/mcp": EVENT,
+}
 MAX_HEADER_CHARS = 4000  # of the names of ignored parameters: clients take some 8 to 16 kB of headers
 
 
@@ -94,7 +103,8 @@ def create_model_app(
         app.include_router(router)
     permissions = Permissions((f"{method} /mcp", Need(UserRole.EDITOR)) for method in ("GET", "POST", "DELETE"))
     permissions.add_routes(app.routes)
-    app.add_middleware(UnpackedBodies, most=MAX_BODY_BYTES)
+    app.add_middleware(LimitedBody, rows=BODY_LIMITS)
+    app.add_middleware(UnpackedBodies, most=CONVERSATION.size)
     app.add_middleware(
         BearerGuard, tokens=Tokens(store.engine), secrets=secrets, required=not loopback, permissions=permissions
     )
@@ -129,7 +139,8 @@ def _add_routes(app: FastAPI, model: ServedModel) -> None:
     @app.post("/v1/chat/completions")
     @needs("editor")
     async def chat(request: Request) -> Response:
-        checked = (await read_request(request, ChatRequest, model.name)).episode_request()
+        body = await read_request(request, ChatRequest, model.name)
+        checked = await run_in_threadpool(body.episode_request)
         service, episode = _start_episode(request, checked)
         completion = ChatCompletion(model.name, _fingerprint(service), episode)
         if checked.stream:
@@ -163,7 +174,7 @@ def _add_routes(app: FastAPI, model: ServedModel) -> None:
         body = await read_request(request, ResponsesRequest, model.name)
         kept, user = _kept(request), request.state.user
         earlier = kept.find(body.previous_response_id, user).conversation if body.previous_response_id else []
-        checked = body.episode_request(earlier)
+        checked = await run_in_threadpool(body.episode_request, earlier)
         if checked.background and not model.record:
             message = "this server keeps nothing, so there would be no response to fetch later; leave background out"
             raise ApiError(400, message, "unsupported_value", "background")

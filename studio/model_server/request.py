@@ -7,13 +7,12 @@ of the wrong type is refused with the field's name.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictBool, ValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from pool_registry.actions import JsonValue
@@ -21,6 +20,7 @@ from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits, build_run_l
 from pool_registry.deployment_mode import ModeName
 from pool_registry.kinds import field_problems
 from pool_registry.pool import Limits
+from studio.access.body_limit import CONVERSATION, BodyTooLarge, read_limited
 from studio.model_server.answer_form import ANY_OBJECT, AnswerForm
 from studio.model_server.client_tools import ClientTool, read_client_tool
 from studio.model_server.conversation import (
@@ -34,10 +34,7 @@ from studio.model_server.conversation import (
 )
 from studio.model_server.errors import TOO_LARGE, ApiError, invalid_value
 from studio.model_server.parameters import SamplingFields, explain_ignored
-from studio.model_server.unpacked_bodies import body_too_large
 
-MAX_BODY_BYTES = 32 * 2**20  # a picture that is left out comes along as text
-MAX_MARKS = 300_000  # strings, commas and openings in its JSON: parsing them holds up every other client for 0.2 s
 MAX_STOPS = 16
 MAX_NAMES = 1000  # of workers, in the limits of one request
 MAX_TOOLS = 1000  # the schema of each is checked while other clients wait
@@ -336,11 +333,15 @@ def read_stops(stop: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 async def read_request(http: Request, kind: type[RequestT], model: str) -> RequestT:
-    """Read and check a request.
+    """Read and check a request, in a thread: others go on while a large one is parsed.
 
     Raises ApiError when it is too large or not JSON, has a value of the wrong type, or names another model.
     """
-    request = _validate(kind, _parse_json(await _read_body(http)))
+    try:
+        body = await read_limited(http, CONVERSATION)
+    except BodyTooLarge as error:
+        raise ApiError(413, str(error), TOO_LARGE) from error
+    request = await run_in_threadpool(_parse, kind, body)
     if request.model != model:
         raise unknown_model(request.model, model)
     return request
@@ -350,37 +351,12 @@ def unknown_model(name: str, model: str) -> ApiError:
     return ApiError(404, f"there is no model {name[:80]!r} here; use {model!r}", "model_not_found", "model")
 
 
-async def _read_body(request: Request) -> bytes:
-    too_large = body_too_large(MAX_BODY_BYTES)
-    length = request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > MAX_BODY_BYTES:
-        raise too_large
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > MAX_BODY_BYTES:
-            raise too_large
-    return bytes(body)
-
-
-def _has_too_many_values(body: bytes) -> bool:
-    """Whether parsing would hold up every other client. Marks within strings count only where there are many."""
-    if sum(map(body.count, (b",", b"[", b"{"))) <= MAX_MARKS:
-        return False
-    plain = body.replace(rb"\\", b"").replace(rb"\"", b"")
-    # A string without an end runs to the end of the body, so that no character is looked at twice.
-    marks = re.finditer(rb'"[^"]*"?|[,\[{]', plain)
-    return next(islice(marks, MAX_MARKS, None), None) is not None
-
-
-def _parse_json(body: bytes) -> object:
-    if _has_too_many_values(body):
-        what = f"the lists and objects of the request hold more than {MAX_MARKS // 2:,} names and values"
-        raise ApiError(413, f"{what}; send fewer of them. Long texts count as one", TOO_LARGE)
+def _parse(kind: type[RequestT], body: bytes) -> RequestT:
     try:
-        return json.loads(body)
+        document = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise ApiError(400, f"the body is not JSON: {error}", "invalid_json") from error
+    return _validate(kind, document)
 
 
 def _validate(kind: type[RequestT], document: object) -> RequestT:

@@ -30,7 +30,10 @@ class UnpackedBodies:
             error = _refuse_coding(coding)
             await JSONResponse(error.document, error.status, error.headers)(scope, receive, send)
         else:
-            await self._app(_without_coding(scope), self._unpack_from(receive, coding), send)
+            try:
+                await self._app(_without_coding(scope), self._unpack_from(receive, coding), send)
+            except ApiError as error:  # where the body is read before a route is, whose handlers would answer
+                await JSONResponse(error.document, error.status, error.headers)(scope, receive, send)
 
     def _unpack_from(self, receive: Receive, coding: str) -> Receive:
         unpacked = False

@@ -295,6 +295,14 @@ PROMISES = (
         "test_check_time or test_schema_size or asks_for_much or large_yaml",
     ),
     Promise(
+        "held loops",
+        "No route holds its server's event loop for a tenth of a second, with bodies at its limit and beyond it",
+        "a route and a body",
+        "list",
+        ("tests/studio/test_body_limits.py",),
+        "test_no_route",
+    ),
+    Promise(
         "savers",
         "Of processes that save or claim at once none loses anything",
         "a race of eight processes",

@@ -6,16 +6,19 @@ import gc
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
+from studio.access import body_limit
+from studio.access.body_limit import CONVERSATION
+from studio.model_server import request
 from studio.model_server.client_tools import choose_worker_name
 from studio.model_server.conversation import MAX_PIECES, ConversationMessage, read_question
 from studio.model_server.errors import ApiError
-from studio.model_server.request import MAX_MARKS, MAX_TOOLS, ChatRequest, ResponsesRequest
+from studio.model_server.request import MAX_TOOLS, ChatRequest, ResponsesRequest
 from tests.studio.support.edge_home import home, model
 from tests.studio.support.sent_body import read_body
 from tests.studio.support.served import serving
@@ -53,7 +56,18 @@ def _only_its_own_garbage() -> Iterator[None]:
     gc.unfreeze()
 
 
-@pytest.mark.usefixtures("_only_its_own_garbage")
+@pytest.fixture
+def _in_this_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do what the server leaves to threads in the one whose time is taken."""
+
+    async def run(work: Callable[..., object], *arguments: object) -> object:
+        return work(*arguments)
+
+    monkeypatch.setattr(request, "run_in_threadpool", run)
+    monkeypatch.setattr(body_limit, "run_in_threadpool", run)
+
+
+@pytest.mark.usefixtures("_only_its_own_garbage", "_in_this_thread")
 @pytest.mark.parametrize("name", BODIES)
 def test_a_request_of_many_pieces_is_read_or_refused_at_once(name):
     body = json.dumps({"model": "m", **BODIES[name]}).encode()
@@ -84,7 +98,7 @@ def test_a_conversation_that_grew_response_by_response_is_refused_too():
 
 
 def test_commas_and_brackets_in_a_text_are_no_values():
-    text = ',[{"' * (MAX_MARKS // 2)
+    text = ',[{"' * (CONVERSATION.marks // 2)
     assert read_body(json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]}).encode()).query == text
 
 

@@ -12,11 +12,11 @@ from orchestrator.engine.events import StepEnded, StepStarted, TurnTaken
 from orchestrator.plan import Step, Turn, Vote
 from pool_registry.actions import Observation, Status
 from pool_registry.pool import Limits
+from studio.access.body_limit import CONVERSATION
 from studio.model_server.conversation import ConversationMessage, parse_input, parse_messages, read_question
 from studio.model_server.errors import ApiError
 from studio.model_server.progress import EpisodeProgress
 from studio.model_server.request import (
-    MAX_BODY_BYTES,
     ChatRequest,
     RequestLimits,
     ResponsesRequest,
@@ -217,9 +217,9 @@ def test_another_model_is_a_404_that_names_the_right_one():
 
 
 def test_a_large_body_is_refused_by_its_header_and_by_its_size():
-    for headers in ({"content-length": str(MAX_BODY_BYTES + 1)}, {}):
+    for headers in ({"content-length": str(CONVERSATION.size + 1)}, {}):
         with pytest.raises(ApiError) as caught:
-            read_body(b" " * (MAX_BODY_BYTES + 1), **headers)
+            read_body(b" " * (CONVERSATION.size + 1), **headers)
         assert caught.value.status == 413
 
 

@@ -26,8 +26,8 @@ from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
 from studio.__main__ import app
 from studio.access.accounts import Tokens
+from studio.access.body_limit import CONVERSATION
 from studio.model_server import server_record
-from studio.model_server.request import MAX_BODY_BYTES
 from tests.studio.support.edge_home import home, model
 from tests.studio.support.edge_model import TOKENS_IN, TOKENS_OUT
 from tests.studio.support.served import PRICE_CALL, ended_row, free_port, opened, serving
@@ -222,7 +222,7 @@ def test_limits_of_the_request_end_its_episode(client):
         (b'{"model": "podium-edge"}', 400, "invalid_value"),
         ({"model": "gpt-9"}, 404, "model_not_found"),
         ({"tools": [{"type": "function"}]}, 400, "invalid_value"),
-        (b" " * (MAX_BODY_BYTES + 1), 413, "request_too_large"),
+        (b" " * (CONVERSATION.size + 1), 413, "request_too_large"),
     ],
     ids=["half", "deep", "list", "nothing asked", "another model", "tools", "large"],
 )

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
+from studio.access.body_limit import CONVERSATION
 from studio.model_server.app import create_model_app
 from studio.model_server.errors import ApiError
-from studio.model_server.request import MAX_BODY_BYTES
 from studio.model_server.service import ServedModel
 from studio.model_server.unpacked_bodies import unpack_body
 from tests.studio.support.edge_home import home, model
@@ -84,7 +84,7 @@ def test_every_api_reads_packed_bodies(client, path, coding, pack):
 
 @pytest.mark.medium
 def test_a_bomb_is_refused_at_once(client):
-    bomb = gzip.compress(b" " * (MAX_BODY_BYTES + 1))
+    bomb = gzip.compress(b" " * (CONVERSATION.size + 1))
     assert len(bomb) < 50_000
     began = time.monotonic()
     answer = client.post("/v1/chat/completions", content=bomb, headers={"content-encoding": "gzip"})
