@@ -114,10 +114,12 @@ def _read_text(document: Document, kind: str, media: Mapping[str, Any], schema: 
 
 
 def _read_bytes(_document: Document, kind: str, _media: Mapping[str, Any], schema: Any) -> Body:
-    rule = ask_for_file({} if schema is True else schema, kind)
     if _plain(kind).startswith("multipart/"):
         raise _unwritable(kind, "of forms with parts multipart/form-data alone can be written")
-    if rule is None or "items" in rule:
+    rule = ask_for_file({} if schema is True else schema, kind)
+    if rule is None and isinstance(schema, dict) and schema.get("type") == "string":
+        return Body("text", schema, kind)
+    if rule is None or rule.get("type") == "array" or "anyOf" in rule:
         raise _unwritable(kind, "only a file can be sent so, and its schema describes none")
     return Body("file", rule, kind)
 

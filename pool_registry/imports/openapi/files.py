@@ -8,6 +8,9 @@ from typing import Any
 from pool_registry.imports.openapi.merge import NOTES
 
 _NOTE = "The path of a file in this worker's folder of files."
+# How the types of files begin that no caller can write as a text.
+_PACKED = tuple(f"application/{name}" for name in ("octet-stream", "pdf", "zip", "gzip", "x-", "vnd.", "ms", "epub"))
+_BINARY = ("image/", "audio/", "video/", "font/", *_PACKED)
 _TEXT_TYPES = ("json", "xml", "yaml", "x-yaml", "graphql", "javascript", "x-ndjson", "jwt")  # of application/...
 
 
@@ -15,8 +18,12 @@ def ask_for_file(schema: Any, media_types: str = "") -> dict[str, Any] | None:
     """The schema of the argument that names a file, or a list of them; None where `schema` takes no file. `media_types`
     are those that the document has for it, joined by commas."""
     rule, may_be_null = _without_null(schema)
+    choice = rule.get("anyOf", rule.get("oneOf"))
+    options = [ask_for_file(option, media_types) for option in choice] if isinstance(choice, list) else []
+    if options and None not in options:
+        return {**{key: value for key, value in rule.items() if key in NOTES}, "anyOf": options}
     if _is_file(rule, media_types):
-        about = f"{rule.get('description', '')} {_NOTE}".strip()
+        about = f"{str(rule.get('description', '')).rstrip()} {_NOTE}".strip()
         file_type: Any = ["string", "null"] if may_be_null else "string"
         kept = {key: value for key, value in rule.items() if key in NOTES}
         return {**kept, "type": file_type, "minLength": 1, "description": about}
@@ -43,8 +50,12 @@ def is_text(media_type: str) -> bool:
 def _is_file(rule: Mapping[str, Any], media_types: str) -> bool:
     if rule.get("type", "string") != "string" or rule.get("format") == "byte" or "contentEncoding" in rule:
         return False
-    kinds = media_types or str(rule.get("contentMediaType") or "")
-    return rule.get("format") == "binary" or (bool(kinds) and not any(map(is_text, kinds.split(","))))
+    kinds = [kind for kind in (media_types or str(rule.get("contentMediaType") or "")).split(",") if kind.strip()]
+    if rule.get("format") == "binary" or not kinds:
+        return rule.get("format") == "binary"
+    if "type" in rule:  # a string is a text, unless only a file can be of its type
+        return any(kind.strip().lower().startswith(_BINARY) and not is_text(kind) for kind in kinds)
+    return not any(map(is_text, kinds))
 
 
 def _without_null(schema: Any) -> tuple[Mapping[str, Any], bool]:

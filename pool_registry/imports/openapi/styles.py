@@ -102,6 +102,8 @@ def _read_part_type(name: str, content_type: str, schema: Any, is_31: bool) -> A
         raise UnfitOperation("a file within an object or a nested list has no way to be written")
     if not content_type:
         return ArgumentStyle(wire=name, style="field")
+    if _is_type(schema, "string") and not any(map(is_text, content_type.split(","))):
+        return ArgumentStyle(wire=name, style="field", media_type=content_type.partition(",")[0].strip())
     style = _read_content_type(content_type, schema)
     fits = is_json if style == "json" else is_text
     kind = next(part.strip() for part in content_type.split(",") if fits(part.strip()))

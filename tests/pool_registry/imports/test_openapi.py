@@ -438,7 +438,10 @@ WORDS = st.sampled_from(
     ["paths", "/a/{b}", "get", "post", "parameters", "name", "in", "query", "path", "schema", "$ref", "#/paths", "#",
      "#/components/schemas/A", "components", "schemas", "A", "type", "object", "properties", "required", "allOf", "b",
      "requestBody", "content", "application/json", "servers", "url", "security", "securitySchemes", "apiKey", "style",
-     "nullable", "exclusiveMinimum", "enum", "items", "$defs", "readOnly", "operationId", "description", "variables"]
+     "nullable", "exclusiveMinimum", "enum", "items", "$defs", "readOnly", "operationId", "description", "variables",
+     "oneOf", "anyOf", "discriminator", "propertyName", "mapping", "encoding", "contentType", "headers", "format",
+     "binary", "multipart/form-data", "image/*", "text/csv", "string", "array", "additionalProperties",
+     "unevaluatedProperties"]
 )  # fmt: skip
 TREES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.text(max_size=8),
