@@ -32,6 +32,7 @@ _MUST_BE = "this must be "
 _TEXT, _WHOLE, _NUMBER = f"{_MUST_BE}text", f"{_MUST_BE}a whole number", f"{_MUST_BE}a number"
 _FLAG, _LIST, _OBJECT = f"{_MUST_BE}true or false", f"{_MUST_BE}a list", f"{_MUST_BE}an object: names with values"
 _ADDRESS = f"{_MUST_BE}an address such as https://example.org"
+_KINDS: Mapping[str, str] = {"Sequence": _LIST, "Mapping": _OBJECT, "dict": _OBJECT, "list": _LIST, "str": _TEXT}
 _SENTENCES: Mapping[str, str] = {
     "missing": MISSING,
     "extra_forbidden": "there is no such setting here",
@@ -58,7 +59,7 @@ _SENTENCES: Mapping[str, str] = {
     "model_type": _OBJECT,
     "model_attributes_type": _OBJECT,
     "dataclass_type": _OBJECT,
-    "is_instance_of": UNUSABLE,
+    "sequence_str": _LIST,
     "date_type": f"{_MUST_BE}a date such as 2026-01-31",
     "date_parsing": f"{_MUST_BE}a date such as 2026-01-31",
     "date_from_datetime_parsing": f"{_MUST_BE}a date such as 2026-01-31",
@@ -86,6 +87,7 @@ _DETAILED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "too_short": lambda details: _at_least(details["min_length"], "entries"),
     "too_long": lambda details: f"this has more than {details['max_length']:,} entries",
     "string_pattern_mismatch": lambda details: _describe_form(str(details["pattern"])),
+    "is_instance_of": lambda details: _KINDS.get(str(details["class"]), UNUSABLE),
     "json_invalid": lambda details: f"this is not JSON{_read_place(str(details['error']))}",
     "value_error": lambda details: str(details["error"]),  # a sentence of ours
     "assertion_error": lambda details: str(details["error"]),

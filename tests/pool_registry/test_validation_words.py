@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -53,6 +54,7 @@ class Settings(BaseModel):
     table: dict[str, int] = {}
     words: Annotated[list[str], Field(max_length=2)] = []
     pet: Annotated[Cat | Dog, Field(discriminator="kind")] | None = None
+    rows: Sequence[object] = ()
     day: str = ""
 
     @field_validator("day")
@@ -88,6 +90,8 @@ def problems_of(**values: object) -> dict[str, str]:
         ({"pet": {"kind": "cow"}}, "pet", "'kind' must be one of: 'cat', 'dog'"),
         ({"pet": {}}, "pet", "'kind' is missing; it says which kind this is"),
         ({"pet": {"kind": "cat", "lives": 10}}, "pet.cat.lives", "this must be at most 9"),
+        ({"rows": 5}, "rows", "this must be a list"),
+        ({"rows": "text"}, "rows", "this must be a list"),
         ({"day": "never"}, "day", "write a day of the week"),
         ({"colour": 1}, "colour", "there is no such setting here"),
     ],
@@ -117,6 +121,7 @@ def test_every_kind_of_error_that_the_library_has_is_put_into_words(kind):
             "min_length",
             "max_length",
             "expected",
+            "class",
             "discriminator",
             "expected_tags",
             "pattern",

@@ -54,7 +54,7 @@ def client(store):
         ),
         ({"seen_by": {"agent": ["nobody"]}}, "podium.seen_by", "has no worker 'nobody'"),
         ({"max_cost": -0.5}, "podium.max_cost", "above 0"),
-        ({"seen_by": ["agent"]}, "podium.seen_by", "dictionary"),
+        ({"seen_by": ["agent"]}, "podium.seen_by", "must be an object"),
         ({"without_worker": ["agent"]}, "podium.without_worker", "no such setting"),
     ],
 )
