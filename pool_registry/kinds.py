@@ -91,6 +91,7 @@ _TARGETS = {
     "http": "pool_registry.workers.http:Http",
     "openapi": "pool_registry.workers.openapi:OpenApi",
     "space": "pool_registry.workers.space:Space",
+    "a2a": "pool_registry.workers.a2a:A2a",
     "orchestrator": "pool_registry.workers.orchestrator:Recursion",
 }
 KINDS = ExtensionTable("podium.workers", Kind, (Kind(name, target) for name, target in _TARGETS.items()), _make_kind)
