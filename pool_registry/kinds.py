@@ -83,6 +83,7 @@ _TARGETS = {
     "memos": "pool_registry.starter.workers.memos:Memos",
     "function": "pool_registry.workers.function:Function",
     "mcp": "pool_registry.workers.mcp:Mcp",
+    "a2a": "pool_registry.workers.a2a:A2a",
     "flaky": "pool_registry.starter.workers.flaky:Flaky",
     "delayed": "pool_registry.starter.workers.delayed:Delayed",
     "renamed_parameters": "pool_registry.starter.workers.renamed_parameters:RenamedParameters",
@@ -91,7 +92,6 @@ _TARGETS = {
     "http": "pool_registry.workers.http:Http",
     "openapi": "pool_registry.workers.openapi:OpenApi",
     "space": "pool_registry.workers.space:Space",
-    "a2a": "pool_registry.workers.a2a:A2a",
     "orchestrator": "pool_registry.workers.orchestrator:Recursion",
 }
 KINDS = ExtensionTable("podium.workers", Kind, (Kind(name, target) for name, target in _TARGETS.items()), _make_kind)
