@@ -84,6 +84,7 @@ _TARGETS = {
     "memos": "pool_registry.starter.workers.memos:Memos",
     "function": "pool_registry.workers.function:Function",
     "mcp": "pool_registry.workers.mcp:Mcp",
+    "a2a": "pool_registry.workers.a2a:A2a",
     "flaky": "pool_registry.starter.workers.flaky:Flaky",
     "delayed": "pool_registry.starter.workers.delayed:Delayed",
     "renamed_parameters": "pool_registry.starter.workers.renamed_parameters:RenamedParameters",

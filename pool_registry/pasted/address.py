@@ -119,7 +119,7 @@ def _order_ways(url: str) -> list[Callable[[Address, ReadText], Awaitable[list[O
         return [_list_tools, _read_document, _list_models]
     if _DOCUMENT.search(path):
         return [_read_document, _list_models, _list_tools]
-    return [_list_models, _read_document, _read_usual_document, _list_tools]
+    return [_list_models, _read_document, _read_usual_document, _read_card, _list_tools]
 
 
 async def _read_document(address: Address, read_text: ReadText) -> list[Offer]:
@@ -132,6 +132,12 @@ async def _read_document(address: Address, read_text: ReadText) -> list[Offer]:
 
 async def _read_usual_document(address: Address, read_text: ReadText) -> list[Offer]:
     url = f"{address.url.rstrip('/')}/openapi.json"
+    return await _read_document(Address(url, address.settings), read_text)
+
+
+async def _read_card(address: Address, read_text: ReadText) -> list[Offer]:
+    place = urlsplit(address.url)
+    url = f"{place.scheme}://{place.netloc}/.well-known/agent-card.json"
     return await _read_document(Address(url, address.settings), read_text)
 
 

@@ -20,7 +20,8 @@ from pool_registry.pasted.tools_list import is_tools_list, read_tools_list
 
 ACCEPTED = (
     "Accepted are: mcpServers settings (Claude, Cursor, VS Code), an OpenAPI document or its address, a list of OpenAI "
-    "tools, a curl line, a SKILL.md, an A2A agent card, and the address of Ollama, vLLM, LM Studio or an MCP server."
+    "tools, a curl line, a SKILL.md, an A2A agent card, and the address of Ollama, vLLM, LM Studio, an MCP server or "
+    "an A2A agent."
 )
 
 
@@ -39,7 +40,9 @@ KINDS: tuple[PastedKind, ...] = (
     PastedKind(
         "openapi", "an OpenAPI document", ("key", "server", "headers", "private"), is_openapi, read_openapi, safe=True
     ),
-    PastedKind("agent_card", "an A2A agent card", ("name",), is_agent_card, read_agent_card, safe=True),
+    PastedKind(
+        "agent_card", "an A2A agent card", ("key", "name", "private"), is_agent_card, read_agent_card, safe=True
+    ),
     PastedKind(
         "tools_list",
         "a list of tools",

@@ -56,7 +56,7 @@ class SourceOptions:
 def read_pasted(place: str, options: SourceOptions) -> dict[str, Any]:
     """The fields with which a text is recognised. Raises InvalidPool where it cannot be read."""
     return {
-        "text": sys.stdin.read() if place == STDIN else _read_file(place),
+        "text": _read_text(place),
         "key": options.key,
         "server": options.server,
         "env": "\n".join(options.env),
@@ -141,6 +141,20 @@ def read_permissions(as_you: bool, allow: list[str]) -> dict[str, Any]:
         if path:
             permissions[what].append(path)
     return {"permissions": permissions}
+
+
+def _read_text(place: str) -> str:
+    """What is typed or piped in, a file, or the text itself where it was written in place of one."""
+    from pool_registry.pasted.table import find_kind
+
+    if place == STDIN:
+        return sys.stdin.read()
+    try:
+        return _read_file(place)
+    except InvalidPool:
+        if find_kind(place) is None:
+            raise
+        return place
 
 
 def _read_file(place: str) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from fastapi import FastAPI
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import watched_page
@@ -28,6 +30,20 @@ Answer in one sentence.
 def service() -> Iterator[str]:
     with served(make_app()) as address:
         yield address
+
+
+@contextmanager
+def replying_agent(text: str) -> Iterator[str]:
+    """The address of an agent that answers every message of A2A with one text."""
+    app = FastAPI()
+
+    @app.post("/rpc")
+    def answer() -> dict[str, object]:
+        parts = [{"kind": "text", "text": text}]
+        return {"jsonrpc": "2.0", "id": 1, "result": {"kind": "message", "role": "agent", "parts": parts}}
+
+    with served(app) as address:
+        yield f"{address}/rpc"
 
 
 def paste(page: Page, text: str) -> Locator:
@@ -109,6 +125,16 @@ def test_a_skill_becomes_an_agent_on_a_model_of_the_pool(page, studio, model_por
     drawer.get_by_role("button", name="Go on").click()
     drawer.get_by_role("button", name="Add 1 worker").click()
     expect_tested(drawer, "short-answers")
+
+
+def test_an_agent_card_is_added_and_tested_by_one_click(page, studio):
+    new_pool(page, studio.url, "pasted_card")
+    with replying_agent("hello there") as address:
+        card = {"name": "Geo", "description": "Knows places.", "url": address, "version": "1", "capabilities": {}}
+        drawer = paste(page, json.dumps({**card, "protocolVersion": "0.3.0", "skills": []}))
+        drawer.get_by_role("button", name="Add 1 worker").click()
+        expect_tested(drawer, "geo")
+        expect(drawer.locator(".pool-test")).to_contain_text("hello there")
 
 
 def test_what_is_nothing_says_what_is_accepted(page, studio):

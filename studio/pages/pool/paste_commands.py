@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pool_registry import secrets
-from pool_registry.errors import InvalidPool, WorkerFault
+from pool_registry.errors import InvalidPool, SecretNotFound, WorkerFault
 from pool_registry.gallery.worker_from_template import choose_base, list_bases
 from pool_registry.imports import FreeNames, Offer
 from pool_registry.pasted.base import ImportSettings, Source, refuse
@@ -42,7 +42,7 @@ class PasteCommands(PageCommands):
         to_keyring = fields.get("to_keyring") is True
         if to_keyring:
             current_rights.get().require(UserRole.OWNER, "store a key in the system's keyring")
-        text = self._recognise_text(fields, KeyReferences(secrets.keep if to_keyring else None))
+        text = self._recognise_text(fields, KeyReferences(keep_new_key if to_keyring else None))
         sources = text.recognition.sources
         for source in sources:
             check_source(source.fields)
@@ -101,6 +101,20 @@ def build_pasted(text: RecognisedText, offers: Sequence[Offer]) -> PastedDocumen
         takes=list(text.kind.settings),
         keys=text.recognition.keys,
     )
+
+
+def keep_new_key(name: str, key: str) -> str:
+    """Store a key in the keyring and return its reference. Raises InvalidPool where another key has the name."""
+    try:
+        held = secrets.resolve(f"keyring:{name}").get_secret_value()
+    except SecretNotFound:
+        held = ""
+    if held and held != key.strip():
+        remove = f"python -m keyring del {secrets.KEYRING_SERVICE} {name}"
+        raise InvalidPool(
+            [("text", f"the keyring holds another key under {name}, which stays; remove it with: {remove}")]
+        )
+    return secrets.keep(name, key)
 
 
 def rename_apart(offers: Sequence[Offer]) -> list[Offer]:

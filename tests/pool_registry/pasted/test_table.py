@@ -184,8 +184,36 @@ def test_tools_are_called_where_a_person_says(form):
     assert ready["headers"] == {"Authorization": "Bearer env:K"}
 
 
-def test_an_agent_card_says_what_is_missing():
-    assert "A2A" in offer(CARD).problem
+def test_an_agent_card_is_a_worker_at_its_address_for_json_rpc():
+    ready = offer(CARD)
+    assert (ready.spec.kind, ready.spec.name) == ("a2a", "geo")
+    assert config(CARD) == {"url": "https://geo.example.com/a2a", "version": "0.3"}
+    assert "Routes. r: d" in ready.spec.description
+    card = {name: value for name, value in CARD.items() if name not in ("url", "protocolVersion")}
+    grpc = {"url": "https://g.example.com", "protocolBinding": "GRPC", "protocolVersion": "1.0"}
+    rpc = {"url": "https://r.example.com/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    assert config({**card, "supportedInterfaces": [grpc, rpc]}) == {"url": rpc["url"], "version": "1.0"}
+    assert "it has: GRPC" in offer({**card, "supportedInterfaces": [grpc]}).problem
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        {"type": "apiKey", "in": "header", "name": "X-Key"},
+        {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}},
+    ],
+)
+def test_an_agent_card_that_wants_a_key_takes_a_reference(scheme):
+    card = CARD | {"securitySchemes": {"k": scheme}, "security": [{"k": []}]}
+    assert "needs a key" in offer(card).problem
+    ready = config(card, key="env:GEO")
+    assert (ready["api_key"], ready["auth"]) == ("env:GEO", {"kind": "header", "name": "X-Key"})
+
+
+def test_a_card_from_elsewhere_names_no_address_of_this_machine():
+    card = CARD | {"url": "http://127.0.0.1:9/a2a"}
+    assert "from elsewhere" in offer(card, source="https://geo.example.com/card").problem
+    assert not offer(card).problem
 
 
 def test_a_skill_is_the_role_of_an_agent():

@@ -80,7 +80,9 @@ def test_a_text_is_typed_or_piped_in(podium):
     assert "Added weather" in podium("add", "mine", "--paste", "--name", "weather", typed=curl)
     assert "Added find" in podium("add", "mine", "--paste", "-", "--server", "https://b.example.com", typed=tools)
     podium("add", "mine", "--server", "https://c.example.com", "--reads-only", "--paste", typed=tools)
+    podium("add", "mine", "--paste", "curl https://a.example.com/y", "--name", "written")
     added = workers(podium)
+    assert "written" in added
     assert added["weather"]["config"]["defaults"] == {"city": "Oslo"}
     assert added["find_2"]["config"]["url"] == "https://c.example.com/find" and added["find_2"]["effects"] == "none"
 

@@ -115,6 +115,8 @@ def test_a_key_goes_to_the_keyring_where_a_person_says_so(commands, pool, monkey
     [offer] = look(commands, pool, line, to_keyring=True)["pasted"]["offers"]
     assert offer["spec"]["config"]["headers"] == {"Authorization": "Bearer keyring:API_ACME_COM_TOKEN"}
     assert kept == {"API_ACME_COM_TOKEN": "abcdefgh12345678"}
+    monkeypatch.setattr("keyring.get_password", lambda _service, _name: "another-key-4711")
+    assert "another key" in look(commands, pool, line, to_keyring=True)["problems"][0][1]
     [without] = look(commands, pool, line)["pasted"]["offers"]
     assert without["spec"]["config"]["headers"] == {"Authorization": "Bearer env:API_ACME_COM_TOKEN"}
 
