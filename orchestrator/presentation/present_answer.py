@@ -1,8 +1,8 @@
 """The answer of an episode for a person, from what its plan answers and what its steps returned.
 
 An output is named after what was called for it, not after what was asked: "Disk usage (bruno): 38 GB" shows that
-nobody looked at the memory. A plan that answers `$1 and $2` answers two wishes, a line each; what its last round
-fetched and the answer does not rest on is added, and what failed there is named. Words of a plan or a model stay.
+nobody looked at the memory. A plan that answers `$1 and $2` answers two wishes, a line each; what failed in its last
+round is named. Words of a plan or a model stay.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def present_answer(episode: Episode, answer: JsonValue, pool: LivePool) -> str:
     quotes = _list_quotes(template, episode)
     if quotes:
         lines = [_write_quote(_read_output(run, pool), path) for run, path in quotes]
-        return "\n".join([*lines, *_list_left_out(episode, pool, template)])
+        return "\n".join([*lines, *_list_failed(episode, template)])
     if isinstance(template, str) and references(template):
         return REFERENCE.sub(lambda match: _write_inside(match, episode), template)
     return answer if isinstance(answer, str) else "\n".join(write_lines(answer))
@@ -164,17 +164,12 @@ def _parse(value: JsonValue) -> JsonValue:
     return parsed
 
 
-def _list_left_out(episode: Episode, pool: LivePool, template: JsonValue) -> Iterator[str]:
-    """Lines on the steps of the last round that nothing uses: what they returned, or why they have not."""
+def _list_failed(episode: Episode, template: JsonValue) -> Iterator[str]:
+    """Lines on the steps of the last round that failed and that nothing uses."""
     last = episode.rounds[-1]
     used = references(template).union(*(run.step.access for run in last.steps))
     for run in last.steps:
-        if run.step.id in used or run.observation is None:
-            continue
-        worker = pool.workers.get(run.step.worker)
-        if run.observation.ok and worker is not None and worker.role == "tool":
-            yield f"Also: {_write_quote(_read_output(run, pool), '')}"
-        elif run.observation.error is not None:
+        if run.step.id not in used and run.observation is not None and run.observation.error is not None:
             name = run.step.need or " ".join(split_words(run.step.worker))
             yield f"Not answered: {name}: {run.observation.error.message}"
 

@@ -29,7 +29,7 @@ def fate(page: Page, step: int):
 
 def test_an_edited_step_and_its_readers_run_again_and_the_difference_is_shown(page, studio_url):
     origin = run_first_query(page, studio_url)
-    before = page.get_by_test_id("answer").inner_text()
+    before = page.get_by_test_id("plan-answer").text_content()
     open_editor(page, 3)
     run = page.locator(".what-if-foot").get_by_role("button", name="Run")
     expect(run).to_be_disabled()

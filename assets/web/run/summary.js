@@ -209,6 +209,7 @@ function result(episode, thumbs) {
   if (episode.answer !== null) {
     const answer = el("output.run-summary-answer", { "data-testid": "answer", tabindex: "0" }, episode.answer);
     answer.classList.toggle("run-summary-words", episode.final?.state === "OK");
+    answer.classList.toggle("run-summary-lines", episode.answer.includes("\n"));
     box.append(el("span.run-summary-label", {}, "Answer"), answer);
   } else if (episode.state === "waiting") {
     box.append(el("span.run-summary-label", {}, "Answer"), el("span.run-summary-waiting", {}, "not before the plan is approved"));
