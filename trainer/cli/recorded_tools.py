@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from trainer.tasks.sources.files.reader import ReadOptions
 
 PREVIEW_POOL = "recorded"
+SHOWN_PROBLEMS = 20
 
 
 def check_tool_data(file: str, options: ReadOptions, answers: str) -> bool:
@@ -52,9 +53,11 @@ def add_tool_data(file: str, options: ReadOptions, answers: str, pool: str, home
             )
         recorded = make_recorded_pool(data, pool)
         typer.echo(recorded.read.form, err=True)
-        for row in recorded.read.lines:
-            for problem in row.problems:
-                typer.echo(f"{recorded.read.unit} {row.number}: {problem}", err=True)
+        problems = [f"{data.unit} {row.number}: {problem}" for row in recorded.read.lines for problem in row.problems]
+        for problem in problems[:SHOWN_PROBLEMS]:
+            typer.echo(problem, err=True)
+        if len(problems) > SHOWN_PROBLEMS:
+            typer.echo(f"{len(problems):,} problems; all of them: podium tasks check {file}", err=True)
         for note in recorded.notes:
             typer.echo(note, err=True)
         count = keep_recorded_pool(store, recorded)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from orchestrator.plan import fit_arguments
 from orchestrator.traces.store import Store
@@ -94,7 +95,7 @@ class _Recorder:
 
     def _open_tool(self, tool: Tool) -> _RecordedTool:
         """The tool as it is kept already, else anew."""
-        return self._tools.get(_get_key(tool)) or _RecordedTool(tool, SchemaCheck(dict(tool.parameters)))
+        return self._tools.get(_get_key(tool)) or _RecordedTool(tool, _compile(json.dumps(tool.parameters)))
 
     def _keep_tool(self, tool: _RecordedTool) -> None:
         if not tool.worker:
@@ -167,6 +168,11 @@ def _write_notes(recorder: _Recorder) -> Iterable[str]:
     if recorder.contradictions:
         calls = count_of(recorder.contradictions, "call")
         yield f"{calls} with another answer than before: the first answer is replayed"
+
+
+@lru_cache(maxsize=10_000)  # tools for which a pool has no room left are offered again and again
+def _compile(schema: str) -> SchemaCheck:
+    return SchemaCheck(json.loads(schema))
 
 
 def _get_key(tool: Tool) -> str:

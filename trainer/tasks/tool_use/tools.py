@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from pool_registry.actions import JsonValue, clean_text
@@ -99,9 +101,14 @@ def _read_tool(value: object, place: int) -> Tool:
     description = clean_text(text).strip()[:MAX_DESCRIPTION_CHARS] if isinstance(text, str) else ""
     schema = value.get("parameters", value.get("input_schema", value.get("inputSchema")))
     parameters = read_schema(schema)
-    if problem := schema_problem(parameters):
+    if problem := _find_problem(json.dumps(parameters)):
         raise ValueError(f"tools: the schema of {name} cannot be used: {problem}")
     return Tool(name, description or f"The tool {name}.", parameters)
+
+
+@lru_cache(maxsize=10_000)  # data sets offer the same tools thousands of times
+def _find_problem(schema: str) -> str:
+    return schema_problem(json.loads(schema))
 
 
 def read_schema(value: object) -> dict[str, JsonValue]:
