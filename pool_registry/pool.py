@@ -9,21 +9,25 @@ from dataclasses import dataclass
 
 from pydantic import Field, ValidationError
 
+from pool_registry.checked_documents import CheckedDocuments
 from pool_registry.deployment_mode import AUTONOMOUS, DeploymentMode
 from pool_registry.errors import InvalidPool, PoolNotFound
 from pool_registry.kinds import field_problems, kind_of, load_config, role_of
 from pool_registry.literal_keys import find_literal_keys
+from pool_registry.schemas.argument_schema import size_problem_of_arguments
 from pool_registry.schemas.schema_size import size_problem
 from pool_registry.secrets import WRITE_REFERENCE
 from pool_registry.strict_model import FrozenModel
 from pool_registry.worker import NAME_PATTERN, WorkerSpec
 
 MAX_POOL_FILE_BYTES = 4_000_000
+_without_keys = CheckedDocuments()  # looking through a worker's texts takes some milliseconds
 MAX_FALLBACKS = 3  # workers in a row, the one that is called among them
 # Fields that came later: where they stand at their default, the hash leaves them out, so that the
 # versions, episodes and checkpoints of older pools keep theirs.
 _LATER = ("output", "fallback", "rate_limit", "cache", "free", "effects", "context_tokens", "summarizer", "judge_only")
 _LATER_LIMITS = ("max_shown", "memory", "fallback", "finalizer", "exact_arguments")
+_HASH = "_hash"  # pydantic leaves out what begins so when it compares, lists and writes fields
 NO_FINALIZER = "off"  # of Limits.finalizer
 
 
@@ -81,7 +85,19 @@ class Pool(FrozenModel):
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the canonical JSON, as 64 hex digits."""
+        """SHA-256 of the canonical JSON, as 64 hex digits; computed once, for a pool does not change."""
+        own = self.__dict__
+        if _HASH not in own:
+            own[_HASH] = self._compute_hash()
+        content_hash: str = own[_HASH]
+        return content_hash
+
+    def model_copy(self, *, update: Mapping[str, object] | None = None, deep: bool = False) -> Pool:
+        copy = super().model_copy(update=update, deep=deep)
+        copy.__dict__.pop(_HASH, None)
+        return copy
+
+    def _compute_hash(self) -> str:
         content = self.model_dump(mode="json")
         for worker in content["workers"]:
             for name in _LATER:
@@ -184,7 +200,13 @@ def _list_own_problems(spec: WorkerSpec) -> Iterator[tuple[str, str]]:
     except InvalidPool as error:
         for where, what in error.problems:
             yield f"{'' if where == 'kind' else 'config.'}{where}", what
-    for where, what in find_literal_keys({"config": spec.config, "description": spec.description}):
+    texts = {"config": spec.config, "description": spec.description}
+    if _without_keys.holds(texts):
+        return
+    keys = list(find_literal_keys(texts))
+    if not keys:
+        _without_keys.add(texts)
+    for where, what in keys:
         yield where, f"{what}: {WRITE_REFERENCE}"
 
 
@@ -242,10 +264,10 @@ def check_files(pool: Pool, before: Pool | None = None) -> None:
 def _list_large_schemas(spec: WorkerSpec) -> list[tuple[str, str]]:
     """The schemas of an enabled worker that ask for too much. Raises InvalidPool where its configuration is wrong."""
     config = load_config(spec)
-    schemas = {"config.parameters": spec.config.get("parameters")}
+    sizes = {"config.parameters": size_problem_of_arguments(spec.config.get("parameters"))}
     if spec.output is not None:
-        schemas["output.json_schema"] = spec.output.json_schema
-    problems = [(where, problem) for where, schema in schemas.items() if (problem := size_problem(schema))]
+        sizes["output.json_schema"] = size_problem(spec.output.json_schema)
+    problems = [(where, problem) for where, problem in sizes.items() if problem]
     for inner in kind_of(spec).load().inner_workers(config):
         problems += _list_large_schemas(inner)
     return problems if spec.enabled else []

@@ -12,6 +12,7 @@ from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 
 What = Literal["added", "removed", "changed"]
+MAX_NAMES = 12  # in a summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +41,21 @@ def summary(changes: Sequence[Change]) -> str:
     parts: list[str] = []
     for what in ("added", "removed"):
         names = [change.worker for change in changes if change.what == what and change.worker and not change.field]
-        parts += [f"{what} {', '.join(names)}"] if names else []
+        parts += [f"{what} {_list_names(names)}"] if names else []
     renamed = {change.worker: change.before for change in changes if change.worker and change.field == "name"}
     parts += [f"renamed {old} to {new}" for new, old in renamed.items()]
     edited = dict.fromkeys(change.worker for change in changes if change.worker and change.field)
     others = [name for name in edited if name not in renamed]
-    parts += [f"changed {', '.join(others)}"] if others else []
+    parts += [f"changed {_list_names(others)}"] if others else []
     own = dict.fromkeys(change.field.partition(".")[0] for change in changes if not change.worker)
     parts += [f"changed {name}" for name in own]
     return ", ".join(parts) or "no change"
+
+
+def _list_names(names: Sequence[str]) -> str:
+    """Names, and how many more there are."""
+    more = len(names) - MAX_NAMES
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MAX_NAMES])} and {more:,} more"
 
 
 def diff_workers(before: WorkerSpec, after: WorkerSpec) -> tuple[Change, ...]:
@@ -74,7 +81,7 @@ def _worker_changes(before: Pool, after: Pool) -> Iterator[Change]:
         earlier = old.get(renamed.get(name, name))
         if earlier is None:
             yield Change("added", name, "", after=spec.model_dump(mode="json"))
-        else:
+        elif earlier.model_dump_json() != spec.model_dump_json():  # quick, and most are the same
             yield from diff_workers(earlier, spec)
     # The order counts for workers of both sides alone: adding or removing one is no other order.
     kept = [renamed.get(name, name) for name in new if renamed.get(name, name) in old]

@@ -34,6 +34,14 @@ def lacks_price(spec: WorkerSpec, kind: type[Worker[Any]], config: Any) -> bool:
     return may_charge and not (spec.has_price or spec.free)
 
 
+def has_effects(spec: WorkerSpec, worker: Worker[Any]) -> bool:
+    """Whether a call may change something outside: as the configuration says, or else every tool whose kind does not
+    promise that it only reads."""
+    if spec.effects != "auto":
+        return spec.effects == "some"
+    return worker.role == "tool" and not worker.only_reads
+
+
 class WorkerState(ABC):
     """One worker of an open pool: its adapter, its limits and its compiled schemas.
 
@@ -71,11 +79,8 @@ class WorkerState(ABC):
 
     @property
     def has_effects(self) -> bool:
-        """Whether a call may change something outside: as its configuration says, or else every tool whose kind does
-        not promise that it only reads."""
-        if self.spec.effects != "auto":
-            return self.spec.effects == "some"
-        return self.role == "tool" and not self.worker.only_reads
+        """Whether a call may change something outside."""
+        return has_effects(self.spec, self.worker)
 
     def _compile_schemas(self) -> str:
         """Compile both schemas; return why every call is refused where a stored one asks for too much, else ""."""

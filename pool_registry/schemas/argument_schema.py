@@ -8,8 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from pool_registry.checked_documents import CheckedDocuments
 from pool_registry.schemas.schema_check import SchemaCheck
-from pool_registry.schemas.schema_size import SchemaTooLarge
+from pool_registry.schemas.schema_size import SchemaTooLarge, size_problem
+
+_usable = CheckedDocuments()  # compiling a schema takes a millisecond
 
 
 def schema_problem(schema: object) -> str:
@@ -55,16 +58,24 @@ def without_wording(schema: Any, words: tuple[str, ...] = ("title", "description
     return kept
 
 
+def size_problem_of_arguments(schema: object) -> str:
+    """Explain why a schema of arguments asks for too much; "" when it does not."""
+    return "" if _usable.holds(schema) else size_problem(schema)
+
+
 def _check_usable(schema: object) -> None:
     """Raises SchemaTooLarge, or ValueError where the schema is none of arguments."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise ValueError("the schema of its arguments does not describe an object")
+    if _usable.holds(schema):
+        return
     try:
         SchemaCheck(schema)
     except SchemaTooLarge:
         raise
     except (ValueError, RecursionError) as error:
         raise ValueError(f"the schema of its arguments: {error}") from error
+    _usable.add(schema)
 
 
 def stored_schema(schema: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,9 @@ from pool_registry.pool_merge import merge_edits
 from pool_registry.storage.database import writing
 from pool_registry.validation_words import describe_problems
 
+MAX_OPENED = 8
+_opened: dict[str, Pool] = {}  # the last pools that were read, by the hash of their content: each is read many times
+
 
 class PoolVersionRow(SQLModel, table=True):
     """One immutable version of a pool. `body` is the pool's JSON, `hash` that of its content."""
@@ -256,7 +259,12 @@ def _row(pool: Pool, version: int) -> PoolVersionRow:
 
 
 def _to_stored_pool(row: PoolVersionRow) -> StoredPool:
-    pool = _load_body(row.body, f"version {row.version} of {row.name!r}")
+    pool = _opened.get(row.hash)
+    if pool is None:
+        pool = _load_body(row.body, f"version {row.version} of {row.name!r}")
+        while len(_opened) >= MAX_OPENED:
+            _opened.pop(next(iter(_opened)), None)
+        _opened[row.hash] = pool
     return StoredPool(pool, row.version, row.created_at.replace(tzinfo=UTC))
 
 

@@ -81,3 +81,27 @@ def test_a_phone_shows_every_page_and_marks_the_current_one(browser: Browser, st
         colours = "link => getComputedStyle(link).backgroundColor"
         current = page.locator("#nav nav [aria-current=page]").evaluate(colours)
         assert current != page.locator("#nav nav :not([aria-current])").first.evaluate(colours)
+
+
+ADD_MANY = """async (pool) => {
+  const { sendCommand } = await import("/podium/web/lib/api.js");
+  const names = Array.from({ length: 70 }, (_, k) => `tool${k}`);
+  const workers = names.map((name) => ({ name, kind: "calculator", description: "Counts.", config: {} }));
+  return sendCommand("pool", { action: "add_workers", pool, workers });
+}"""
+
+
+def test_of_a_large_pool_the_first_cards_are_drawn_and_the_others_on_demand(page, studio_url):
+    open_pool(page, studio_url, "many")
+    assert page.evaluate(ADD_MANY, "many")["ok"]
+    page.reload()
+    cards = page.locator(".page-card")
+    expect(cards).to_have_count(60)
+    page.get_by_label("Search workers").fill("tool69")
+    expect(cards).to_have_count(1)
+    page.get_by_label("Search workers").fill("")
+    page.get_by_role("button", name="Show 29 more").click()
+    expect(cards).to_have_count(89)
+    expect(page.locator("[data-key=more-cards]")).to_have_count(0)
+    page.goto(f"{studio_url}/pool?pool=many&worker=tool65")
+    expect(page.locator(".pool-linked h2")).to_have_text("tool65")

@@ -6,7 +6,7 @@ import { askConsent } from "./consent.js";
 import { sendCommand } from "../lib/api.js";
 import { Toast, plain } from "../lib/reply.js";
 import { Drawer, button, select } from "../lib/controls.js";
-import { el, heading, icon, recall, remember } from "../lib/dom.js";
+import { count, el, heading, icon, recall, remember } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { Housekeeping } from "../lib/housekeeping.js";
 import { menu } from "../lib/menu.js";
@@ -25,6 +25,8 @@ import { testAll } from "./worker_test.js";
 
 /** @typedef {import("../lib/api.js").Command} Command */
 
+const MAX_CARDS = 60; // at first: a thousand cards have 40,000 elements and take seconds
+const MORE_CARDS = 240;
 const ROLES = [["all", "All"], ["agent", "Agents"], ["tool", "Tools"], ["recursion", "Recursion"]];
 
 /** @param {HTMLElement} root */
@@ -39,6 +41,7 @@ export class PoolPage {
     this.text = "";
     this.view = recallView();
     this.sort = { column: "", descending: false }; // of the table; "" is the pool's own order
+    this.most = MAX_CARDS;
     this.moreShape = ""; // what the menu lists
     this.testingWords = ""; // how far "Test all" is
     /** @type {Map<string, { values: Record<string, any>, seen: string | null }>} */
@@ -287,10 +290,36 @@ export class PoolPage {
         `${worker.name} ${worker.description} ${worker.label}`.toLowerCase().includes(this.text),
     );
     const isTable = this.view === "table" && workers.length > 0;
-    this.grid.replaceChildren(...(isTable ? [workerTable(this, workers)] : workers.map((worker) => workerCard(this, worker))));
+    this.grid.replaceChildren(...(isTable ? [workerTable(this, workers)] : this.drawCards(workers)));
     if (this.state.pool && !this.isOld() && !isTable) this.grid.append(this.addCard());
     redrawOpenCard(this);
     if (focused) this.grid.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  /**
+   * The cards of the first workers, as far as the linked one, and what shows more.
+   * @param {import("../types").WorkerCard[]} workers
+   */
+  drawCards(workers) {
+    const linked = workers.findIndex((worker) => worker.name === this.linked);
+    const shown = workers.slice(0, Math.max(this.most, linked + 1));
+    const left = workers.length - shown.length;
+    /** @type {HTMLElement[]} */
+    const cards = shown.map((worker) => workerCard(this, worker));
+    return left > 0 ? [...cards, this.moreCard(Math.min(left, MORE_CARDS), left)] : cards;
+  }
+
+  /**
+   * @param {number} next
+   * @param {number} left
+   */
+  moreCard(next, left) {
+    const more = setKey(button("", () => {
+      this.most += MORE_CARDS;
+      this.drawGrid();
+    }, "page-add"), "more-cards");
+    more.append(el("b", {}, `Show ${count(next)} more`), el("span", {}, `${count(left)} are not shown. Search finds them, too.`));
+    return more;
   }
 
   addCard() {

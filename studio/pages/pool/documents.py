@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from orchestrator.traces.agent_track_record import SHOWN_EPISODES, build_track_record
 from orchestrator.traces.store import WorkerStats
 from pool_registry.actions import JsonValue
-from pool_registry.calls.live_worker import LiveWorker
+from pool_registry.calls.worker_state import has_effects
 from pool_registry.deployment_mode import DeploymentMode
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS, icon_of, kind_of, load_config, open_worker, role_of
@@ -38,6 +38,8 @@ from trainer.results.judge_agreement import describe_judges
 # What a worker points at, by the field of its configuration that says it.
 POINTERS = ("base_url", "database", "corpus", "path", "url", "space", "target", "orchestrator")
 COMMON = ("name", "kind", "description", "config", "enabled")
+MAX_SUMMARIES = 2_000
+_summaries: dict[tuple[str, str], str] = {}
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -186,7 +188,7 @@ def describe_permissions(spec: WorkerSpec) -> str:
 def may_have_effects(spec: WorkerSpec) -> bool:
     """Whether a call may change something outside; nothing says that a worker which cannot be opened only reads."""
     try:
-        return LiveWorker(spec, open_worker(spec)).has_effects
+        return has_effects(spec, open_worker(spec))
     except InvalidPool:
         return True
 
@@ -228,7 +230,17 @@ def list_versions(versions: list[StoredPool]) -> list[VersionLine]:
             created_at=stored.created_at.isoformat(),
             hash=stored.pool.hash[:12],
             workers=len(stored.pool.workers),
-            changes=summary(diff(before.pool, stored.pool)) if before else "first version",
+            changes=_summarize(before.pool, stored.pool) if before else "first version",
         )
         for stored, before in zip(versions, older, strict=True)
     ]
+
+
+def _summarize(before: Pool, after: Pool) -> str:
+    """What one version changed against another; both stay as they are, so it is found once."""
+    key = before.hash, after.hash
+    if key not in _summaries:
+        while len(_summaries) >= MAX_SUMMARIES:
+            _summaries.pop(next(iter(_summaries)), None)
+        _summaries[key] = summary(diff(before, after))
+    return _summaries[key]

@@ -221,7 +221,7 @@ def test_limits_of_the_request_end_its_episode(client):
         (b"[]", 400, "invalid_json"),
         (b'{"model": "podium-edge"}', 400, "invalid_value"),
         ({"model": "gpt-9"}, 404, "model_not_found"),
-        ({"tools": [{"type": "function"}]}, 400, "invalid_value"),
+        ({"tools": {"type": "function"}}, 400, "invalid_value"),
         (b" " * (CONVERSATION.size + 1), 413, "request_too_large"),
     ],
     ids=["half", "deep", "list", "nothing asked", "another model", "tools", "large"],

@@ -15,8 +15,11 @@ from orchestrator.plan import Step, Turn
 from orchestrator.policies.oracle import OraclePolicy
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.kinds import load_config
+from pool_registry.literal_keys import find_literal_keys
 from pool_registry.pool import Pool, export_pool
+from pool_registry.schemas.schema_check import SchemaCheck
 from pool_registry.starter import starter_pool
+from pool_registry.storage.pool_store import _load_body
 from studio.pages.pool.commands import PoolCommands
 from tests.studio.support.recorded import record_run
 
@@ -81,6 +84,44 @@ def test_many_workers_are_added_with_a_check_for_each_and_one_version(commands, 
     assert len(workers(reply)) == 60 and reply["state"]["pool"]["version"] == 2
     assert max(checked.values()) <= 4, "read, stored, asked for its files and shown: never once for each of the others"
     assert hashed["all"] <= 20, "a pool is hashed for each version, not for each worker"
+
+
+def make_operation(name: str) -> dict[str, object]:
+    schema = {"type": "object", "properties": {name: {"type": "string"}}}
+    config = {"base_url": "https://api.example.org", "method": "GET", "path": f"/{name}", "parameters": schema}
+    return {"name": name, "kind": "openapi", "description": f"Gets {name}.", "config": config}
+
+
+def test_the_checks_of_an_edit_grow_with_what_is_new_and_not_with_the_pool(commands, pool, monkeypatch):
+    counted = Counter()
+
+    def count(name, function):
+        def counting(*arguments):
+            counted[name] += 1
+            return function(*arguments)
+
+        return counting
+
+    compiled = "pool_registry.schemas.argument_schema.SchemaCheck"
+    monkeypatch.setattr(compiled, count("compiled", SchemaCheck))
+    monkeypatch.setattr("pool_registry.pool.find_literal_keys", count("searched", find_literal_keys))
+    monkeypatch.setattr("pool_registry.storage.pool_store._load_body", count("read", _load_body))
+    for number in (20, 40):
+        counted.clear()
+        added = [make_operation(f"{pool}x{number}x{k}") for k in range(number)]
+        assert commands.run("add_workers", {"pool": pool, "workers": added})["ok"]
+        assert counted["compiled"] == counted["searched"] == number, "one check for each new worker"
+        assert counted["read"] <= 3
+    counted.clear()
+    assert len(workers(commands.run("show", {"pool": pool}))) == 60
+    assert not counted, "a pool that was checked and read is only shown"
+
+
+def test_a_summary_of_many_workers_names_a_few(commands, pool):
+    added = [make_operation(f"fetch{k}") for k in range(30)]
+    reply = commands.run("add_workers", {"pool": pool, "workers": added})
+    changes = reply["state"]["pool"]["versions"][0]["changes"]
+    assert changes.startswith("added fetch0, ") and changes.endswith(" and 18 more")
 
 
 def test_many_workers_of_one_name_get_names_of_their_own(commands, pool):
