@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -47,12 +48,25 @@ def draft_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         yield draft
         for path in (draft, *draft.rglob("*")):
             flush_to_disk(path)
-        if replace:
-            shutil.rmtree(folder, ignore_errors=True)
-        draft.rename(folder)
+        if replace and folder.exists():
+            _exchange(draft, folder)
+        else:
+            draft.rename(folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     flush_to_disk(folder.parent)
+
+
+def _exchange(draft: Path, folder: Path) -> None:
+    """Put a draft in the place of a folder, which is there as it was where that fails."""
+    aside = draft.with_name(f".{folder.name}.{secrets.token_hex(4)}.old")
+    folder.rename(aside)
+    try:
+        draft.rename(folder)
+    except OSError:
+        aside.rename(folder)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def make_once(folder: Path, make: Callable[[Path], None]) -> Path:

@@ -208,6 +208,7 @@ PROMISES = (
         "every place",
         (
             "tests/trainer/jobs/test_write_errors.py",
+            "tests/studio/publish/test_write_errors.py",
             "tests/pool_registry/storage/test_upgrade.py",
             "tests/orchestrator/traces/test_store.py",
         ),
@@ -301,6 +302,30 @@ PROMISES = (
         "list",
         ("tests/studio/test_body_limits.py",),
         "test_no_route",
+    ),
+    Promise(
+        "orphaned jobs",
+        "A job lives on when what has started it is killed, and is known for what it is afterwards",
+        "kill -9 of what has started a job, with its processes",
+        "random",
+        ("tests/trainer/jobs/test_studio_dies.py",),
+        "",
+        3,
+        100,
+    ),
+    Promise(
+        "slow clients",
+        "Clients that read slowly or send half a request slow nobody else down to half",
+        "a client beside a normal one",
+        "list",
+        ("tests/studio/model_server/test_slow_clients.py",),
+    ),
+    Promise(
+        "forgetting",
+        "Of what a person or client has sent nothing is left once it is deleted for good",
+        "a place where it could be",
+        "list",
+        ("tests/studio/housekeeping/test_forgetting.py",),
     ),
     Promise(
         "savers",
