@@ -4,13 +4,13 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 # vLLM comes along where NVIDIA's driver answers.
 EXTRAS := $(shell nvidia-smi -L > /dev/null 2>&1 && echo dev,gpu || echo dev)
-# LOCKED=1 installs the files of requirements.lock, by their hashes.
-LOCKED ?=
+# The files of requirements.lock, by their hashes. `make setup LOCKED=` takes the newest that pyproject.toml admits.
+LOCKED ?= 1
 FILES := pyproject.toml lessons/pyproject.toml Makefile $(if $(LOCKED),requirements.lock)
 SETUP := $(VENV)/.setup-$(EXTRAS)-$(shell cat $(FILES) | cksum | cut -d' ' -f1)
 VLLM_SETUP := $(VENV)/.vllm-$(EXTRAS)-$(shell cat pyproject.toml scripts/install_vllm.py | cksum | cut -d' ' -f1)
 
-.PHONY: help setup vllm studio quick quick-tests test test-all trust check check-types check-code check-web fix system sbom release clean
+.PHONY: help setup vllm studio quick quick-tests newest test test-all trust check check-types check-code check-web fix system sbom release clean
 
 help:
 	@echo "make studio [PORT=7860]  set up and start the studio on http://127.0.0.1:PORT"
@@ -19,15 +19,16 @@ help:
 	@echo "make test-all            the slow tests: kills, soaks, real training, model servers (CI runs both)"
 	@echo "make trust               every promise of docs/reliability.md, tried at full counts (TRUST=--quick: fewer)"
 	@echo "make check               the checkers alone"
-	@echo "make setup [LOCKED=1]    everything but starting; LOCKED=1: the files of requirements.lock, by their hashes"
+	@echo "make setup [LOCKED=]     everything but starting: the files of requirements.lock, by hash; LOCKED=: the newest"
+	@echo "make newest              the quick tests with the newest packages, in an environment of their own (weekly)"
 	@echo "make vllm                vLLM, also on a machine without a GPU (with one, make setup installs it)"
 	@echo "make sbom                build/sbom.json and build/licences.md of what is installed, for a release"
-	@echo "make release LOCKED=1    dist: wheel, source, bill of materials, licences and their hashes"
+	@echo "make release             dist: wheel, source, bill of materials, licences and their hashes"
 	@echo "make fix                 format and fix what ruff can"
 
 setup: $(SETUP)
 
-# torch first: its wheel decides what everything else may bring along. With LOCKED=1 the lock file has decided that, and
+# torch first: its wheel decides what everything else may bring along. The lock file has decided that already, and
 # the index decides only which build of torch fits this machine.
 $(SETUP):
 	@scripts/find-python.sh > /dev/null
@@ -70,6 +71,10 @@ quick: setup
 quick-tests: setup
 	$(PYTEST) -m quick --ignore=tests/browser
 
+# What a fresh installation of the package gets tomorrow: run it once a week, before the lock file is made again.
+newest:
+	$(MAKE) --no-print-directory VENV=.venv-newest LOCKED= quick-tests
+
 test: setup system
 	$(MAKE) --no-print-directory -j 2 check
 	$(PYTEST) -m "not slow"
@@ -109,7 +114,7 @@ fix: setup
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-# What a release is made of. Make it where `make setup LOCKED=1` has installed the files of the lock file.
+# What a release is made of. Make it where the files of the lock file are installed.
 sbom: setup
 	@mkdir -p build
 	$(PYTHON) scripts/supply_chain.py check
@@ -118,7 +123,7 @@ sbom: setup
 
 # Everything of a release, from the files of the lock file only.
 release:
-	@test -n "$(LOCKED)" || { echo "make release LOCKED=1: a release is made of the files of requirements.lock" >&2; exit 1; }
+	@test -n "$(LOCKED)" || { echo "make release without LOCKED=: a release is made of the files of requirements.lock" >&2; exit 1; }
 	$(MAKE) --no-print-directory check sbom
 	$(PYTHON) scripts/supply_chain.py locked
 	rm -rf dist build/lib build/bdist.*

