@@ -59,7 +59,9 @@ def open_options(page: Page) -> None:
 def choose(page: Page, box: str, value: str) -> None:
     if not page.locator(f"#{box}").is_visible():
         open_options(page)
-    page.locator(f"#{box} input").click()
+    field = page.locator(f"#{box} input")
+    if field.get_attribute("aria-expanded") != "true":  # after a choice of several the list stays open, over the field
+        field.click()
     page.get_by_role("option", name=re.compile(f"^{re.escape(value)}( ·|$)")).click()
 
 

@@ -22,8 +22,8 @@ TEXTS = "  texts: [One., Two., Three.]\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("queries:\n- level: one\n" + TEXTS, "queries.0.level: .*integer"),
-        ("queries:\n- level: 1\n  texts: [One.]\n", "queries.0.texts: .*at least 3"),
+        ("queries:\n- level: one\n" + TEXTS, "queries.0.level: .*whole number"),
+        ("queries:\n- level: 1\n  texts: [One.]\n", "queries.0.texts: .*fewer than 3"),
         ("queries:\n- level: 1\n" + TEXTS + "- levle: 2\n" + TEXTS, "queries.1.levle"),
         ("queries:\n- level: 1\n" + TEXTS + "  asks: [days\n", "line 5"),
         ("queries: 2024-01-01\n", "cannot be read: .*date"),

@@ -99,7 +99,9 @@ def test_an_adapter_of_another_base_is_no_orchestrator(tmp_path):
         inspect_folder(adapter, "starter:tiny")
 
 
-def test_a_run_says_so_without_a_list_of_everything_else():
-    result = CliRunner().invoke(app, ["run", "hello", "--orchestrator", "qwen3:0.6b"])
+def test_a_run_says_so_without_a_list_of_everything_else(tmp_path, monkeypatch):
+    monkeypatch.setenv("PODIUM_HOME", str(tmp_path))  # the command chooses it for its whole process
+    words = ["run", "hello", "--orchestrator", "qwen3:0.6b", "--home", str(tmp_path)]
+    result = CliRunner().invoke(app, words)
     assert isinstance(result.exception, UnknownOrchestrator)
     assert str(result.exception).startswith("qwen3:0.6b is Ollama's name") and "router" not in str(result.exception)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from pool_registry.actions import Action, Status
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
+from pool_registry.imports import Offer
 from pool_registry.imports.mcp import _offers
 from pool_registry.imports.openapi import operations
 from pool_registry.imports.space import UnfitEndpoint, _arguments
@@ -137,8 +139,7 @@ def test_endpoints_of_spaces_are_refused_with_the_same_sentence():
 def offer_by_mcp(schema: dict[str, Any]) -> str:
     server = McpServer(name="s", transport="http", url="https://mcp.example.com")
     [offer] = _offers(server, [mcp_types.Tool(name="t", input_schema=schema)], taken=())
-    assert bool(offer.problem) != bool(offer.spec.config["parameters"])
-    return offer.problem
+    return describe_offer(offer)
 
 
 def offer_by_openapi(schema: dict[str, Any]) -> str:
@@ -151,13 +152,21 @@ def offer_by_openapi(schema: dict[str, Any]) -> str:
         "servers": [{"url": "https://a.example"}],
     }
     [offer] = operations.list_operations(json.dumps(document))
-    return offer.problem
+    return describe_offer(offer)
+
+
+def describe_offer(offer: Offer) -> str:
+    """Why a tool cannot be taken, or what of its schema was left out so that it can be."""
+    if offer.problem:
+        return offer.problem
+    SchemaCheck(offer.spec.config["parameters"])  # raises where it still asks for too much
+    return "; ".join(offer.spec.config.get("mended", []))
 
 
 @pytest.mark.parametrize("offer", [offer_by_mcp, offer_by_openapi])
-def test_an_import_offers_no_such_tool(offer: Callable[[dict[str, Any]], str]):
+def test_an_import_offers_no_such_schema(offer: Callable[[dict[str, Any]], str]):
     started = time.thread_time()
-    assert "more than" in offer(bomb(30)) and offer(bomb(3)) == ""
+    assert re.search("more than|too large", offer(bomb(30))) and offer(bomb(3)) == ""
     assert time.thread_time() - started < QUICK_S
 
 
