@@ -1,7 +1,8 @@
 """A list of tools as programs send it to a language model: OpenAI's two forms, and those of Anthropic, Gemini and MCP.
 
 It says what tools take and not where they run. With an address, each is a POST of its arguments as JSON to
-ADDRESS/NAME, as mcpo and most servers of tools take it.
+ADDRESS/NAME, as mcpo and most servers of tools take it. Without one, each returns its call, labelled as such: plans
+over these tools can be made, watched and learnt, and are answered by nothing.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool
 from pool_registry.imports import FreeNames, Offer
 from pool_registry.pasted.base import ImportSettings, PastedText, Recognition, UnfitText, refuse
-from pool_registry.schemas.argument_schema import schema_problem
+from pool_registry.schemas.mend_schema import mend_schema
 from pool_registry.worker import WorkerSpec
 
 MAX_TOOLS = 2_000
 SCHEMAS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
 NO_ADDRESS = (
-    "the list says what it takes, but not where it runs: give the address to which its arguments are sent as JSON "
-    "(Server, --server URL), or import the Python file that holds it (--from function:FILE.py)"
+    'The list says what its tools take, but not where they run: each returns its call, labelled "recorded call". '
+    "To call them, give the address to which arguments are sent as JSON (Server, --server URL), or import the Python "
+    "file that holds them (--from function:FILE.py)"
 )
 _ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
@@ -36,7 +38,8 @@ def read_tools_list(pasted: PastedText, settings: ImportSettings) -> Recognition
     if len(tools) > MAX_TOOLS:
         raise InvalidPool([("text", f"it has more than {MAX_TOOLS:,} tools; paste some of them")])
     names = FreeNames()
-    return Recognition(tuple(_make_offer(_read_function(tool), names, settings) for tool in tools))
+    offers = tuple(_make_offer(_read_function(tool), names, settings) for tool in tools)
+    return Recognition(offers, notes=() if settings.server else (NO_ADDRESS,))
 
 
 def _find_tools(document: JsonValue) -> list[Any]:
@@ -81,12 +84,15 @@ def _make_offer(function: Mapping[str, Any], names: FreeNames, settings: ImportS
 def _make_worker(name: str, function: Mapping[str, Any], settings: ImportSettings) -> WorkerSpec:
     """Raises UnfitText."""
     tool = str(function["name"])
-    if not settings.server:
-        raise UnfitText(NO_ADDRESS)
     schema: Mapping[str, Any] = next((function[key] for key in SCHEMAS if isinstance(function.get(key), Mapping)), {})
-    parameters = {"type": "object", "properties": {}, **schema}
-    if problem := schema_problem(parameters):
-        raise UnfitText(problem)
+    mended = mend_schema({"type": "object", "properties": {}, **schema})
+    if mended.problem:
+        raise UnfitText(mended.problem)
+    parameters: dict[str, Any] = mended.schema
+    described = " ".join(str(function.get("description") or "").split()) or f"The tool {tool}."
+    if not settings.server:
+        echo: dict[str, JsonValue] = {"tool": tool[:256], "parameters": parameters, "echoes": True}
+        return WorkerSpec(name=name, kind="recorded", description=described[:2000], config=echo)
     odd = [argument for argument in parameters["properties"] if not _ARGUMENT.fullmatch(argument)]
     if odd or not re.fullmatch(r"[\w.-]+", tool, re.ASCII):
         raise UnfitText(f"rename {(odd or [tool])[0][:60]!r} with letters, digits and _, so that a request can hold it")
@@ -100,5 +106,4 @@ def _make_worker(name: str, function: Mapping[str, Any], settings: ImportSetting
     }
     if settings.private:
         config["allow_private"] = True
-    described = " ".join(str(function.get("description") or "").split()) or f"The tool {tool}."
     return WorkerSpec(name=name, kind="http", description=described[:2000], config=config, retries=0)

@@ -107,6 +107,7 @@ def test_tools_are_called_at_the_address_that_a_person_gives(page, studio, servi
     schema = {"type": "object", "properties": {"item": {"type": "string"}, "amount": {"type": "integer"}}}
     tools = [{"type": "function", "function": {"name": "orders", "description": "Orders.", "parameters": schema}}]
     drawer = paste(page, json.dumps(tools))
+    expect(drawer).to_contain_text("each returns its call, labelled")
     drawer.get_by_label("Server").fill(f"{service}/v1")
     drawer.get_by_role("button", name="Go on").click()
     drawer.get_by_role("button", name="Add 1 worker").click()

@@ -104,7 +104,7 @@ class PasteDialog {
     const pasted = reply.pasted;
     this.draw(pasted, reply.models);
     const ready = pasted.offers.some((offer) => !offer.problem);
-    const chooses = pasted.actions.length || pasted.keys || pasted.takes.includes("model");
+    const chooses = pasted.actions.length || pasted.keys || pasted.takes.includes("model") || lacksServer(pasted);
     if (goOn && ready && !chooses) return this.offer(pasted);
     const missing = pasted.actions.length || ready ? null : this.settings.querySelector("details[open] input");
     (missing || this.go).focus();
@@ -126,7 +126,7 @@ class PasteDialog {
     if (this.label === pasted.label && Boolean(this.fields.to_keyring) === pasted.keys > 0) return; // what was typed stays
     this.label = pasted.label;
     this.fields = makeSettings(this.page, pasted, models);
-    const open = !pasted.actions.length && !pasted.offers.some((offer) => !offer.problem);
+    const open = lacksServer(pasted) || (!pasted.actions.length && !pasted.offers.some((offer) => !offer.problem));
     const shown = ["model_of", "to_keyring"].filter((name) => name in this.fields);
     const others = Object.keys(this.fields).filter((name) => !shown.includes(name));
     const more = el("details.page-more", {}, el("summary", {}, "Key, address and more"), el("div.form-fields", {}, ...others.map((name) => this.fields[name].node)));
@@ -186,6 +186,14 @@ function makeSettings(page, pasted, models) {
     fields.to_keyring = checkField(pasted.keys === 1 ? "Keep its key in this system's keyring" : "Keep its keys in this system's keyring", about);
   }
   return fields;
+}
+
+/**
+ * Whether what is offered only stands for tools, whose address a person may know.
+ * @param {PastedDocument} pasted
+ */
+function lacksServer({ takes, offers }) {
+  return takes.includes("server") && offers.some((offer) => offer.spec.kind === "recorded");
 }
 
 /**

@@ -176,8 +176,12 @@ def test_a_documents_operations_take_the_key_and_the_server():
 
 
 @pytest.mark.parametrize("form", [[{"type": "function", "function": TOOL}], [TOOL], TOOL])
-def test_tools_are_called_where_a_person_says(form):
-    assert "not where it runs" in offer(form).problem
+def test_tools_are_called_where_a_person_says_and_echo_their_calls_till_then(form):
+    stub = offer(form)
+    assert (stub.problem, stub.spec.kind) == ("", "recorded") and stub.spec.config["echoes"] is True
+    assert stub.spec.config["parameters"] == TOOL["parameters"]
+    assert "not where they run" in read(form).recognition.notes[0]
+    assert read(form, server="https://a.example.com").recognition.notes == ()
     ready = config(form, server="https://tools.example.com/", key="env:K")
     assert (ready["url"], ready["method"]) == ("https://tools.example.com/get_stock", "POST")
     assert (ready["body"], ready["parameters"]) == ({"item": "{item}"}, TOOL["parameters"])
