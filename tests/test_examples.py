@@ -21,7 +21,7 @@ PRINTS = {
     "policy": "ada saw step 1: ada saw nothing, step 2: bob saw nothing",
     "evaluate": "oracle: 5 of 5",
     "train": "checkpoint at step 2",
-    "serve": "answer: 5539.6",
+    "serve": "answer: JFK to LHR: 5539.6 km",
 }
 
 
