@@ -20,7 +20,7 @@ from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from studio.prepare import prepare_store
 from tests.browser.conftest import SECRET, free_port, watched_page
-from tests.browser.test_pool_and_traces import card
+from tests.browser.test_pool_and_traces import card, open_pool
 from tests.pool_registry.workers.test_mcp_sdk import Service
 from tests.pool_registry.workers.test_space import make_app
 
@@ -381,7 +381,7 @@ def test_two_versions_are_compared_and_the_older_one_is_restored(page, studio):
 
 
 def test_the_gallery_is_used_by_keyboard_and_gives_focus_back(page, studio):
-    page.goto(f"{studio.url}/pool?pool=starter")
+    open_pool(page, studio.url, "by_keys")  # others count the workers of the starter pool
     add = page.get_by_role("button", name="Add a worker")
     add.focus()
     page.keyboard.press("Enter")
@@ -400,7 +400,7 @@ def test_the_gallery_is_used_by_keyboard_and_gives_focus_back(page, studio):
 )
 def test_axe_finds_nothing_in_the_gallery_and_nothing_sticks_out(browser, studio, width, dark):
     with watched_page(browser, width=width, dark=dark) as page:
-        page.goto(f"{studio.url}/pool?pool=starter")
+        open_pool(page, studio.url, f"axe_{width}_{dark}".lower())
         page.get_by_role("button", name="Add worker").click()
         expect(page.locator("[data-server]").first).to_be_visible(timeout=SLOW_MS)
         template(page, "units").locator(".pool-gallery-add").click()

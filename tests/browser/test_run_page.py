@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import urllib.request
+from contextlib import suppress
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -14,6 +15,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import WINDOWS, Studio, wait_until, watched_page
 from tests.browser.support.pools import XSS, SlowModel, chat_pool, slow_model
 
+TOGGLES, TOGGLE_MS = 3, 5000
 FINISHED = re.compile("answered", re.IGNORECASE)
 
 
@@ -51,9 +53,14 @@ def agree_to_all(page: Page) -> None:
 def open_options(page: Page) -> None:
     """Unfold the form and its options, where they are not open."""
     page.locator("#query textarea").click()
-    if not page.locator("#run-mode").is_visible():
-        page.get_by_role("button", name="Options").click()
-    expect(page.locator("#run-mode")).to_be_visible()
+    options = page.locator("#run-mode")
+    for _ in range(TOGGLES):  # the page may unfold them itself in the moment before the click, which then folds them
+        if not options.is_visible():
+            page.get_by_role("button", name="Options").click()
+        with suppress(AssertionError):
+            expect(options).to_be_visible(timeout=TOGGLE_MS)
+            return
+    expect(options).to_be_visible()
 
 
 def choose(page: Page, box: str, value: str) -> None:
