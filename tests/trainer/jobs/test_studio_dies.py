@@ -31,7 +31,7 @@ from trainer.jobs.queue import JobStore
 
 store = prepare_store(sys.argv[1])
 runtime = Runtime(store)
-assert JobStore(store.engine, store.home).start(sys.argv[2])
+JobStore(store.engine, store.home).start(sys.argv[2])  # unless the studio has begun it by itself
 print("started", flush=True)
 time.sleep(600)
 """
