@@ -95,7 +95,7 @@ async def _grade(store: Any, folder: Any, pool: Any, episodes: int) -> RegradeTi
     keep_regrading(regrading, folder, store)
     kept_at = time.perf_counter()
     times = (read_at - began, graded_at - read_at, kept_at - graded_at)
-    return RegradeTimes(episodes, len(regrading.changed), *(round(seconds, 2) for seconds in times))
+    return RegradeTimes(episodes, len(regrading.changed_rows), *(round(seconds, 2) for seconds in times))
 
 
 def main() -> None:

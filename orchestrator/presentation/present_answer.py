@@ -31,7 +31,6 @@ from pool_registry.text import one_line
 
 MAX_SUBJECT = 80  # characters of the arguments that stand before an output
 _BETWEEN = re.compile(r"[^\d$]{0,5}")  # what only joins quotes: " and ", " und ", ", "
-_VERBS = ("get", "find", "fetch", "lookup")  # that begin the names of operations
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +138,6 @@ def _name(worker: LiveWorker, arguments: Mapping[str, JsonValue], label: str) ->
         return _capitalize(subject)
     if worker.worker.described_by != "name":
         return ""
-    verb, _, rest = label.partition(" ")
-    label = rest if rest and verb in _VERBS else label
     return _capitalize(f"{label} ({subject})" if subject and label else label or subject)
 
 

@@ -108,9 +108,9 @@ async def _ask(address: Address, read_text: ReadText) -> list[Offer]:
                 break  # nothing else answers there either
         except InvalidPool as error:
             first = first or error
-    asked = "an OpenAPI document, a list of models (/v1/models), an MCP server or an A2A agent card"
+    kinds = "an OpenAPI document, a list of models (/v1/models), an MCP server or an A2A agent card"
     reason = str(first) if first else "its answers are none of these"
-    raise InvalidPool([("text", f"{address.url} gives neither {asked}: {reason}")])
+    raise InvalidPool([("text", f"{address.url} gives neither {kinds}: {reason}")])
 
 
 def _order_ways(url: str) -> list[Callable[[Address, ReadText], Awaitable[list[Offer]]]]:

@@ -215,8 +215,8 @@ def add_worker(
     options = SourceOptions(key, server, tuple(env or ()), tuple(header or ()), name, private)
     with open_commands(home, pool) as send:
         if source:
-            asked = {**read_source(source, options), **read_permissions(as_you, allow or [])}
-            _add_offers(send, pool, worker, send("look", **asked)["offers"], settings, keys_to_keyring)
+            fields = {**read_source(source, options), **read_permissions(as_you, allow or [])}
+            _add_offers(send, pool, worker, send("look", **fields)["offers"], settings, keys_to_keyring)
             return
         if paste:
             reply = send("look_pasted", **read_pasted(paste, options), to_keyring=keys_to_keyring)["pasted"]

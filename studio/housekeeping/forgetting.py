@@ -119,31 +119,33 @@ def forget(store: Store, sender: Sender, dry_run: bool = False) -> Forgotten:
     everything = chosen | _find_in_trash(store, sender) | _find_in_copies(store.home, conditions)
     marks, queries = Marks(everything), set(everything.values())
     _refuse_running_jobs(store, marks)
-    _delete_rows(store.engine, chosen, forgotten)
-    _empty_log(store.engine, forgotten)
-    _forget_in_copies(store.home, conditions, forgotten)
-    _forget_in_trash(store, marks, forgotten)
+    # The rows go last: where this is cut short, the same command finds by them what is still to be deleted.
     forgotten.counts["kept responses"] = KeptResponses(store.home).forget(sender.sent)
     for file in sorted((store.home.root / "tasks").glob("*.jsonl")):
         forgotten.counts["tasks"] += TaskBook(file).forget(queries)
     _forget_in_files(store, marks, forgotten)
+    _forget_in_trash(store, marks, forgotten)
+    _forget_in_copies(store.home, conditions, forgotten)
+    _delete_rows(store.engine, chosen, forgotten)
+    _empty_log(store.engine, forgotten)
     return Forgotten(+forgotten.counts, forgotten.stays)
 
 
 def _find_runs(engine: Engine, conditions: Sequence[ColumnElement[bool]]) -> tuple[dict[str, str], list[str]]:
-    """The queries of the runs by id, inner episodes among them, and the ids of those that have not ended."""
+    """The queries of the runs by id, with the episodes inside them and the what-ifs made of them, and the ids of those
+    that have not ended."""
     with Session(engine) as session:
         rows = session.exec(select(EpisodeRow.id, EpisodeRow.query, EpisodeRow.state).where(*conditions)).all()
         under_way = [key for key, _, state in rows if state in UNDER_WAY]
         chosen = {key: query for key, query, state in rows if state not in UNDER_WAY}
-        outer = list(chosen)
-        while outer:
-            inner: dict[str, str] = {}
-            for ids in _split(outer):
-                found = select(EpisodeRow.id, EpisodeRow.query).where(col(EpisodeRow.parent).in_(ids))
-                inner |= dict(session.exec(found).all())
-            outer = [key for key in inner if key not in chosen]
-            chosen |= inner
+        sources = list(chosen)
+        while sources:
+            made = dict[str, str]()
+            for ids in _split(sources):
+                descends = col(EpisodeRow.parent).in_(ids) | col(EpisodeRow.what_if_of).in_(ids)
+                made |= dict(session.exec(select(EpisodeRow.id, EpisodeRow.query).where(descends)).all())
+            sources = [key for key in made if key not in chosen]
+            chosen |= made
     return chosen, under_way
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field, StrictBool
@@ -54,22 +55,12 @@ class CompletionRequest(RequestBase):
 
     def _request(self, prompt: str, where: str, ignored: Mapping[str, str]) -> EpisodeRequest:
         messages = (ConversationMessage("user", prompt),)
-        question = read_question(messages, where)
-        return EpisodeRequest(
-            query=question.query,
-            limits=self._limits(),
-            mode=self.podium.mode,
-            finalizer=self.podium.finalizer,
-            run_limits=self.podium.run_limits,
-            stream=bool(self.stream),
+        return replace(
+            self._draft(read_question(messages, where), messages),
             include_usage=self.stream_options is not None and self.stream_options.include_usage,
-            question=question.text,
-            messages=messages,
-            settings=self.list_settings(),
             stop=read_stops(self.stop),
             max_answer_tokens=self.max_tokens,
             ignored=ignored,
-            record=self._record,
         )
 
 

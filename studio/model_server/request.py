@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictBool, ValidationError
@@ -25,6 +25,7 @@ from studio.model_server.answer_form import ANY_OBJECT, AnswerForm
 from studio.model_server.client_tools import ClientTool, read_client_tool
 from studio.model_server.conversation import (
     ConversationMessage,
+    Question,
     check_count,
     explain_left_out,
     parse_input,
@@ -157,6 +158,22 @@ class RequestBase(SamplingFields):
         total = [count for count in (self.max_total_tokens, self.podium.max_total_tokens) if count is not None]
         return self.podium.limits.model_copy(update={"max_total_tokens": min(total, default=None)})
 
+    def _draft(self, question: Question, messages: Sequence[ConversationMessage]) -> EpisodeRequest:
+        """What the requests of every API say alike."""
+        return EpisodeRequest(
+            query=question.query,
+            limits=self._limits(),
+            mode=self.podium.mode,
+            finalizer=self.podium.finalizer,
+            run_limits=self.podium.run_limits,
+            stream=bool(self.stream),
+            question=question.text,
+            messages=tuple(messages),
+            unread=question.unread,
+            settings=self.list_settings(),
+            record=self._record,
+        )
+
 
 class StreamOptions(BaseModel):
     include_usage: bool = False
@@ -178,25 +195,15 @@ class ChatRequest(RequestBase):
         question = read_question(messages, "messages")
         ignored = explain_ignored(self.model_extra or {}) | explain_left_out(messages)
         form = read_form(self.response_format, "response_format", ignored)
-        return EpisodeRequest(
-            query=question.query,
-            limits=self._limits(),
-            mode=self.podium.mode,
-            finalizer=self.podium.finalizer,
-            run_limits=self.podium.run_limits,
-            stream=bool(self.stream),
+        return replace(
+            self._draft(question, messages),
             include_usage=self.stream_options is not None and self.stream_options.include_usage,
-            question=question.text,
-            messages=tuple(messages),
-            unread=question.unread,
             outputs=read_outputs(messages),
-            settings=self.list_settings(),
             stop=read_stops(self.stop),
             max_answer_tokens=min(tokens, default=None),
             form=form,
             tools=read_tool_use(self.tools, self.tool_choice, self.parallel_tool_calls, ignored),
             ignored=ignored,
-            record=self._record,
         )
 
 
@@ -223,23 +230,14 @@ class ResponsesRequest(RequestBase):
         settings = {**self.list_settings(), **({"reasoning_effort": effort} if effort else {})}
         if verbosity := (self.text or {}).get("verbosity"):
             settings["verbosity"] = verbosity
-        return EpisodeRequest(
-            query=question.query,
-            limits=self._limits(),
-            mode=self.podium.mode,
-            finalizer=self.podium.finalizer,
-            run_limits=self.podium.run_limits,
-            stream=bool(self.stream),
-            question=question.text,
-            messages=(*earlier, *new),
-            unread=question.unread,
+        return replace(
+            self._draft(question, [*earlier, *new]),
             outputs=read_outputs(new),
             settings=settings,
             max_answer_tokens=self.max_output_tokens,
             form=read_form((self.text or {}).get("format"), "text.format", ignored),
             tools=read_tool_use(self.tools, self.tool_choice, self.parallel_tool_calls, ignored),
             ignored=ignored,
-            record=self._record,
             keep=self._record,
             background=bool(self.background),
         )

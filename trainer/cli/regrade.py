@@ -50,7 +50,7 @@ def regrade(
         rows = read_finished_results(folder, job, row.active)
         current = read_current_tasks(tasks or _find_source(recipe), rows)
         regrading = asyncio.run(_regrade(rows, current, store, recipe.pool, asks_judges))
-        if keep and regrading.changed:
+        if keep and regrading.changed_rows:
             keep_regrading(regrading, folder, store)
     if as_json:
         typer.echo(json.dumps(build_regrading_document(regrading), indent=1, ensure_ascii=False))
@@ -58,7 +58,7 @@ def regrade(
     from trainer.cli.terminal_tables import print_rich, regrading_text
 
     print_rich(regrading_text(regrading, SHOWN))
-    if regrading.changed and not keep:
+    if regrading.changed_rows and not keep:
         typer.echo("Nothing was stored; --keep puts these verdicts in place of the old ones.")
 
 
@@ -94,6 +94,6 @@ def build_regrading_document(regrading: Regrading) -> dict[str, object]:
         ],
         "changed": [
             {"orchestrator": row.orchestrator, "query": row.query, "episode": row.episode, "correct": row.correct}
-            for row in regrading.changed
+            for row in regrading.changed_rows
         ],
     }

@@ -222,7 +222,7 @@ def regrading_text(regrading: Regrading, shown: int) -> Group:
         interval = f"{estimate.mean:+.2f} [{estimate.low:+.2f}, {estimate.high:+.2f}]"
         scores = (f"{change.before:.2f}", f"{change.after:.2f}")
         ranking.add_row(*map(Text, (change.orchestrator, change.condition, *scores, interval)))
-    changed = regrading.changed
+    changed = regrading.changed_rows
     right = sum(row.correct for row in changed)
     sentence = f"{len(changed):,} of {len(regrading.after):,} answers changed sides: {right:,} became right"
     sides = _new_table("now", "orchestrator", "query", "episode")

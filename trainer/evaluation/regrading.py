@@ -42,7 +42,7 @@ class Regrading:
     expected: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def changed(self) -> list[ResultRow]:
+    def changed_rows(self) -> list[ResultRow]:
         """The rows that changed sides, as they are now."""
         return [new for old, new in zip(self.before, self.after, strict=True) if old.correct != new.correct]
 
@@ -137,7 +137,7 @@ def keep_regrading(regrading: Regrading, folder: JobFolder, store: Store) -> Non
     The files as they were stay beside them as `before-N.jsonl`. A kill in between loses nothing: the same command
     finds the same changes again.
     """
-    for row in regrading.changed:
+    for row in regrading.changed_rows:
         ended = store.traces.episode(row.episode).ended
         if ended is not None:
             store.traces.append(row.episode, Graded(row.correct, regrading.expected[row.episode], ended.at))

@@ -11,6 +11,7 @@ import { labelField } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
 import { describeSteps } from "../lib/outcome.js";
 import { needs } from "../lib/rights.js";
+import { ownTexts } from "./texts.js";
 
 /** @typedef {import("../lib/reply.js").Problem} Problem */
 /** @typedef {import("../lib/form.js").ReadableField} ReadableField */
@@ -292,33 +293,12 @@ class PublishPage {
     if (!orchestrator.startsWith("oracle")) links.append(el("a.podium-link", { href: python, download: "" }, "Download as a Python file"));
     this.content = el("div.publish-content");
     this.files.replaceChildren(
-      head, this.changed, this.refusal, links, ...this.texts(texts), ...secrets.map(secretLine),
+      head, this.changed, this.refusal, links, ...ownTexts(texts, this.publishing, () => Boolean(this.preview)), ...secrets.map(secretLine),
       ...bundles.map((bundle) => this.bundle(bundle)), this.content,
     );
     this.look(bundles[0].kind, "README.md");
     this.files.scrollIntoView({ block: "start" });
     this.publishing.focus({ preventScroll: true });
-  }
-
-  /**
-   * The texts that only a person can judge, and the question without which nothing is sent.
-   * @param {import("../types").SentTextDocument[]} texts
-   */
-  texts(texts) {
-    if (!texts.length) return [];
-    const list = el("dl.publish-texts", { tabindex: "0", "aria-label": "Texts of the pool" });
-    for (const { worker, field, text } of texts)
-      list.append(el("dt", {}, el("b", {}, worker), ` ${field}`), el("dd", {}, text));
-    const box = el("input", { type: "checkbox" });
-    const mayPublish = !this.publishing.disabled;
-    this.publishing.disabled = true;
-    box.addEventListener("change", () => {
-      this.publishing.disabled = !(box.checked && mayPublish && this.preview);
-    });
-    const words = "I have read them: they hold no secret, and whoever sees the repository may read them.";
-    const question = el("label.publish-question", {}, box, words);
-    const why = "No scan knows whether they hold a secret, such as a password in plain words or a customer's name.";
-    return [el("h3.publish-left-head", {}, "Texts of your pool that leave this machine"), el("p.publish-mute", {}, why), list, question];
   }
 
   /** @param {import("../types").BundleDocument} bundle */

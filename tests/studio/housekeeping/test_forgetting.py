@@ -15,7 +15,7 @@ from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.failure_memory.lessons import LessonRow
 from orchestrator.plan import Turn
 from orchestrator.policies.oracle import OraclePolicy
-from orchestrator.traces.store import Store, TraceFilter
+from orchestrator.traces.store import EpisodeRow, Store, TraceFilter
 from pool_registry.actions import Observation, Status
 from pool_registry.calls.call_cache_table import DatabaseCacheStore
 from pool_registry.calls.live_pool import live_pool
@@ -25,6 +25,7 @@ from pool_registry.storage.backups import keep_daily_copy
 from pool_registry.storage.database import writing
 from pool_registry.worker import WorkerSpec
 from studio.__main__ import app
+from studio.housekeeping import forgetting
 from studio.housekeeping.forgetting import Sender, forget
 from studio.housekeeping.things import Things
 from studio.model_server.conversation import ConversationMessage
@@ -119,6 +120,25 @@ def test_nothing_is_left_of_a_person_and_everything_of_another(store):
     (sentence,) = forgotten.stays
     assert "checkpoints of" in sentence and "podium delete job" in sentence
     assert [row.task.query for row in TaskBook(store.home.root / "tasks" / "mine.jsonl").read()] == [f"What of {BOB}?"]
+
+
+def test_what_was_cut_short_is_finished_by_the_same_command(store, monkeypatch):
+    spread(store, "ann", ANN)
+    with monkeypatch.context() as patch:
+        patch.setattr(forgetting, "_forget_in_copies", lambda *_: (_ for _ in ()).throw(OSError("killed")))
+        with pytest.raises(OSError, match="killed"):
+            forget(store, Sender(user="ann"))
+    assert find(store.home.root, ANN), "some of it is still there"
+    forget(store, Sender(user="ann"))
+    assert find(store.home.root, ANN) == []
+
+
+def test_what_ifs_of_others_go_with_the_question_that_they_repeat(store):
+    original, variation = run(store, "ann", f"What of {ANN}?"), run(store, "bob", f"What of {ANN}?", source="mine")
+    with writing(store.engine) as session:
+        session.get(EpisodeRow, variation).what_if_of = original
+    assert forget(store, Sender(user="ann")).counts["runs"] == 2
+    assert find(store.home.root, ANN) == []
 
 
 def test_times_and_sources_choose_what_goes(store):
