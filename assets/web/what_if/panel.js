@@ -6,6 +6,7 @@ import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { describeSteps, isOver } from "../lib/outcome.js";
 import { needs } from "../lib/rights.js";
+import { drawCopies } from "./copies.js";
 import { Editor } from "./editor.js";
 
 /** @typedef {import("../run/run_view.js").RunView} RunView */
@@ -141,6 +142,7 @@ class WhatIfView {
   /** @param {import("../types").VariationsDocument} reply */
   draw(reply) {
     const parts = reply.origin ? [heading(reply), outcome(reply), edits(reply)] : [];
+    if (reply.copies) parts.push(drawCopies(reply.copies));
     if (reply.variations.length) parts.push(others(reply));
     this.strip.replaceChildren(...parts);
     this.strip.hidden = !parts.length;
