@@ -197,7 +197,7 @@ def _result_text(document: VariationsDocument) -> str:
 
 def _list_copies(copies: CopiesDocument) -> list[str]:
     if not copies.compared:
-        return ["it did not come to its end, so the copies were not compared"]
+        return ["it has not come to its end, so the copies were not compared"]
     changes = [
         f"  {change.place}{f', {change.item}' if change.item else ''}\n    original: {change.original or 'nothing'}\n"
         f"    copy:     {change.on_copy or 'nothing'}"

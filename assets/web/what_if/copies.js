@@ -5,9 +5,9 @@ import { el } from "../lib/dom.js";
 /** Whether the steps that may change something work on copies; offered only where there are such steps. */
 export class CopiesChoice {
   constructor() {
-    this.box = el("input", { type: "checkbox", "data-testid": "on-copies" });
+    this.box = el("input", { type: "checkbox" });
     this.box.checked = true;
-    this.about = el("span.what-if-note");
+    this.about = el("p.what-if-note");
     this.root = el("div.what-if-copies", {}, el("label", {}, this.box, "Work on copies"), this.about);
     this.box.addEventListener("change", () => this.explain());
     this.offer([]);
@@ -35,10 +35,12 @@ export class CopiesChoice {
 /**
  * Both worlds: the originals as they are, and the copies as the what-if left them.
  * @param {import("../types").CopiesDocument} copies
+ * @param {boolean} comparing
  */
-export function drawCopies({ places, changes, compared }) {
+export function drawCopies({ places, changes, compared }, comparing) {
   const box = el("div.what-if-worlds", {}, el("p.what-if-note", {}, `It worked on copies of ${places.join(", ")}; the originals were not changed.`));
-  if (!compared) box.append(el("p.what-if-note", {}, "It did not come to its end, so the copies were not compared."));
+  if (comparing) box.append(el("p.what-if-note", {}, "Comparing the copies with the originals …"));
+  else if (!compared) box.append(el("p.what-if-note", {}, "It did not come to its end, so the copies were not compared."));
   else if (!changes.length) box.append(el("p.what-if-note", {}, "Nothing is other on the copies."));
   else box.append(el("div.what-if-worlds-scroll", {}, table(changes)));
   return box;
