@@ -122,9 +122,10 @@ async def run_variation(
     resolve: Resolve | None = None,
     user: str = "",
     finalizer: Finalizer | Presenter | None = None,
+    on_copies: Sequence[str] = (),
 ) -> Episode:
     """Run a variation to its end as an episode of its own, within what limited the recorded one. Never raises for what
-    workers do."""
+    workers do. `on_copies`: what the pool has copies of (pool_registry/forks)."""
     pool = variation.limit(pool)
     limits = pool.pool.limits
     limits = limits.model_copy(update={"max_rounds": max(limits.max_rounds, len(variation.turns) + 1)})
@@ -132,7 +133,7 @@ async def run_variation(
         variation.origin.query,
         task=task,
         id=episode_id,
-        what_if=WhatIf(variation.origin.id, variation.round, variation.edits, variation.kept),
+        what_if=WhatIf(variation.origin.id, variation.round, variation.edits, variation.kept, tuple(on_copies)),
         kept=variation.observations(),
         user=user,
         source=variation.origin.started.source if variation.origin.started else "",

@@ -47,6 +47,10 @@ class SecretNotFound(PoolError):
     """A secret reference does not resolve on this machine."""
 
 
+class CannotFork(PoolError):
+    """A what-if cannot run on a copy of what its workers may change; the message says of what, and why."""
+
+
 class WorkerFault(Exception):
     """Raised inside a worker: the call becomes EXEC_ERR with this code and message.
 

@@ -182,6 +182,22 @@ class NoConfig(StrictModel):
 C = TypeVar("C", bound=BaseModel)
 
 
+class Copier(Protocol):
+    """Copies the files and folders that a worker may change (pool_registry/forks). Only below `folder` may a worker on
+    copies write; `scratch` is for its temporary files."""
+
+    folder: Path
+    scratch: Path
+
+    def add(self, path: Path) -> Path:
+        """Where the copy of a file or folder stands, which is made if need be. Raises CannotFork."""
+        ...
+
+    def find(self, path: Path) -> Path | None:
+        """Where the copy of a path stands; None where nothing that holds it was copied."""
+        ...
+
+
 class Worker(ABC, Generic[C]):
     """Base of every kind. One instance serves all calls to one worker of one open pool.
 
@@ -295,6 +311,14 @@ class Worker(ABC, Generic[C]):
         """List the files that go along below `folder` when a person lets them; None where files do not help.
 
         Raises WorkerFault or OSError when they cannot be read.
+        """
+        return None
+
+    @classmethod
+    def move_state(cls, config: C, copier: Copier) -> Mapping[str, JsonValue] | None:  # noqa: ARG003
+        """The fields of the configuration with which calls work on copies of what they may change, made by `copier`.
+
+        None where that cannot be copied, {} where there is nothing to copy. Raises CannotFork.
         """
         return None
 

@@ -112,6 +112,8 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     what_if.RoundDocument,
     what_if.StartedVariation,
     what_if.StepFates,
+    what_if.ChangeDocument,
+    what_if.CopiesDocument,
     what_if.VariationsDocument,
     what_if.WaitingPlan,
     what_if.WhatIfEditor,

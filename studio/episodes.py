@@ -34,8 +34,10 @@ from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits
 from pool_registry.calls.spending import charge_calls_to
 from pool_registry.deployment_mode import DeploymentMode
 from pool_registry.errors import PoolNotFound
+from pool_registry.forks.fork import Fork
 from pool_registry.pool import NO_FINALIZER, Limits, Pool
 from pool_registry.worker import Visible
+from studio.forks import open_fork, run_on_copies
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
 from trainer.tasks import recognize_task
 from trainer.tasks.practice.stored import find_own_task
@@ -173,9 +175,13 @@ def find_known_task(pool: str, query: str) -> Task | None:
     return find_own_task(pool, query) or recognize_task(query)
 
 
-def prepare_variation(store: Store, pool: LivePool, variation: Variation, *, user: str = "") -> RecordedRun:
+def prepare_variation(
+    store: Store, pool: LivePool, variation: Variation, *, user: str = "", fork: Fork | None = None
+) -> RecordedRun:
     """Prepare a run of a recorded episode with one round edited (orchestrator/what_if.py). Its final answer is written
-    as that one's was."""
+    as that one's was. With a `fork` its steps change copies; they are deleted when it has run."""
+    if fork is not None:
+        pool = open_fork(fork, pool)
     origin = variation.origin
     name = origin.started.orchestrator if origin.started else ""
     is_worded = origin.source == MINE and pool.pool.limits.finalizer == NO_FINALIZER
@@ -186,7 +192,12 @@ def prepare_variation(store: Store, pool: LivePool, variation: Variation, *, use
         run_variation, variation, pool, episode_id=episode_id, task=task.ref if task else None, sink=store.traces,
         budget=budget, user=user, resolve=make_inner_orchestrator,
         finalizer=find_finalizer(name, pool, for_person=True) if is_worded or origin.final else None,
+        on_copies=fork.places if fork else (),
     )  # fmt: skip
+    if fork is not None:
+        return RecordedRun(
+            episode_id, budget, store, pool, task, partial(run_on_copies, start, fork, pool, store.traces)
+        )
     return RecordedRun(episode_id, budget, store, pool, task, start)
 
 

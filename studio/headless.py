@@ -19,6 +19,7 @@ from pool_registry.pool import Pool
 from studio.approvals import WaitingPlan, claim_plan, make_decision
 from studio.episode_documents.trace import build_trace_document
 from studio.episodes import RecordedRun, prepare_resumed, prepare_run, prepare_variation
+from studio.forks import fork_for
 
 
 async def run_once(
@@ -59,13 +60,18 @@ async def decide_once(
     return build_trace_document(store, store.traces.row(plan.row.id))
 
 
-async def vary_once(store: Store, origin: Episode, pool: Pool, number: int, edits: Sequence[AnyEdit]) -> Episode:
-    """Run a recorded episode with round `number` edited to its end, recorded and graded like any other.
+async def vary_once(
+    store: Store, origin: Episode, pool: Pool, number: int, edits: Sequence[AnyEdit], *, on_copies: bool = False
+) -> Episode:
+    """Run a recorded episode with round `number` edited to its end, recorded and graded like any other; `on_copies` of
+    what its steps may change (studio/forks.py).
 
     Raises InvalidEdits before anything runs, and StorageError.
     """
     async with live_pool(pool, CallCache(DatabaseCacheStore(store.engine))) as live:
-        episode = await _finish(prepare_variation(store, live, vary(origin, number, edits, live)))
+        variation = vary(origin, number, edits, live)
+        fork = fork_for(variation, live) if on_copies else None
+        episode = await _finish(prepare_variation(store, live, variation, fork=fork))
     store.traces.flush()
     return episode
 

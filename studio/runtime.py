@@ -38,6 +38,7 @@ from studio.access.accounts import Accounts, current_user
 from studio.access.roles import Rights
 from studio.approvals import claim_plan, make_decision, read_waiting
 from studio.episodes import RecordedRun, load_recorded, prepare_resumed, prepare_run, prepare_variation
+from studio.forks import fork_for
 from studio.worker_health import RECENT, Probe, WorkerHealth, assess_worker
 from trainer.errors import MENDABLE
 from trainer.jobs.queue import JobStore
@@ -154,8 +155,11 @@ class Runtime:
         episode, pool = self.open_recorded(episode_id)
         return vary(episode, number, edits, pool)
 
-    def start_variation(self, episode_id: str, number: int, edits: Sequence[AnyEdit]) -> str:
-        """Start a recorded episode with one round edited (orchestrator/what_if.py) and return the new one's id.
+    def start_variation(
+        self, episode_id: str, number: int, edits: Sequence[AnyEdit], *, on_copies: bool = False
+    ) -> str:
+        """Start a recorded episode with one round edited (orchestrator/what_if.py) and return the new one's id;
+        `on_copies` of what its steps may change (studio/forks.py).
 
         Raises what `vary` raises, and InvalidEdits when nothing is edited.
         """
@@ -163,7 +167,8 @@ class Runtime:
             raise InvalidEdits([("", "nothing is changed yet: edit, add or remove a step, or change the answer")])
         episode, pool = self.open_recorded(episode_id)
         variation, user = vary(episode, number, edits, pool), current_user.get()
-        return self._start(lambda: prepare_variation(self.store, pool, variation, user=user))
+        fork = fork_for(variation, pool) if on_copies else None
+        return self._start(lambda: prepare_variation(self.store, pool, variation, user=user, fork=fork))
 
     def _start(self, prepare: Callable[[], RecordedRun]) -> str:
         """Start a run and return its episode's id once its trace is on disk; one whose trace cannot be written is

@@ -148,6 +148,15 @@ export interface ChanceView {
   why: string;
 }
 
+/** A difference between an original and its copy; "" where a world has nothing there. */
+export interface ChangeDocument {
+  place: string;
+  /** What of the file is other, such as "line 3"; "" for the file itself. */
+  item: string;
+  original: string;
+  on_copy: string;
+}
+
 /** A task with the score of an orchestrator, that of the reference, and the episodes of both. */
 export interface ChangedTask {
   source: string;
@@ -248,6 +257,14 @@ export interface ContextSlice {
   whole: number;
   /** How it was shortened. */
   cut: "" | "excerpt" | "summary";
+}
+
+/** The files and folders that a what-if left alone, and what it changed on its copies of them. */
+export interface CopiesDocument {
+  places: string[];
+  /** Whether the what-if came to the end that compares them. */
+  compared: boolean;
+  changes: ChangeDocument[];
 }
 
 /** So many of so many. */
@@ -1573,6 +1590,8 @@ export interface StepFates {
   kept: number[];
   /** Later rounds that are planned anew. */
   dropped: number;
+  /** Those of `rerun` whose call may change something. */
+  effectful: number[];
 }
 
 /** One step on the graph. */
@@ -1980,6 +1999,7 @@ export interface VariationsDocument {
   edits: EditDocument[];
   differences: Record<string, number>;
   variations: RunResult[];
+  copies: CopiesDocument | null;
 }
 
 /** How the answer was graded. */

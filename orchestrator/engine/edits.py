@@ -76,3 +76,4 @@ class WhatIf:
     round: int
     edits: tuple[Edit, ...]
     kept: Mapping[int, int] = field(default_factory=dict)
+    on_copies: tuple[str, ...] = ()  # files and folders that it left alone: its workers changed copies of them

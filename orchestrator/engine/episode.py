@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from orchestrator.agreement import Agreement, measure_agreement
 from orchestrator.engine.events import (
     AnswerPresented,
+    CopiesCompared,
     EpisodeEnded,
     EpisodeStarted,
     Event,
@@ -116,6 +117,7 @@ class Episode:
     ended: EpisodeEnded | None = None
     graded: Graded | None = None
     not_judged: NotJudged | None = None
+    compared: CopiesCompared | None = None
     last_at: float = 0.0
 
     @property
@@ -258,6 +260,8 @@ class Episode:
                 self.graded = event
             case NotJudged():
                 self.not_judged = event
+            case CopiesCompared():
+                self.compared = event
 
     def _take(self, event: TurnTaken) -> None:
         current = self.rounds[-1]

@@ -19,6 +19,7 @@ from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue, Observation, clean_text
 from pool_registry.calls.run_limits import RunLimits
 from pool_registry.deployment_mode import DeploymentMode
+from pool_registry.forks.differences import Change
 
 EVALUATION = "evaluation"  # EpisodeStarted.source
 Outcome = Literal[
@@ -203,6 +204,15 @@ class NotJudged:
     type: Literal["not_judged"] = "not_judged"
 
 
+@dataclass(frozen=True, slots=True)
+class CopiesCompared:
+    """What a what-if on copies changed on them (pool_registry/forks)."""
+
+    changes: tuple[Change, ...]
+    at: float
+    type: Literal["copies_compared"] = "copies_compared"
+
+
 Event = (
     EpisodeStarted
     | TurnStarted
@@ -218,6 +228,7 @@ Event = (
     | EpisodeEnded
     | Graded
     | NotJudged
+    | CopiesCompared
 )
 
 _reader: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])

@@ -43,7 +43,7 @@ def lock_in(target: Mapping[str, str], permissions: Mapping[str, Any]) -> None:
     jail = _load_jail()
     installed = [path for path in (*sys.path, sys.prefix, sys.base_prefix) if path and Path(path).exists()]
     network = bool(permissions["network"])
-    readable = (*SYSTEM, *installed, *(NAMES if network else ()), *_list_code(target), *map(str, permissions["read"]))
+    readable = (*SYSTEM, *installed, *(NAMES if network else ()), *list_code(target), *map(str, permissions["read"]))
     folder = str(Path(target["file"]).parent) if "file" in target else str(Path.cwd())
     bars = jail.Bars(
         memory_bytes=MEMORY_BYTES,
@@ -69,7 +69,7 @@ def _load_jail() -> Any:
     return module
 
 
-def _list_code(target: Mapping[str, str]) -> list[str]:
+def list_code(target: Mapping[str, str]) -> list[str]:
     """The target's file or package, and the modules beside it that it imports, directly or through one another."""
     if "file" in target:
         first, folder = Path(target["file"]), Path(target["file"]).parent

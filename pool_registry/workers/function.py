@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,12 +19,13 @@ from pydantic import Field, field_validator
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool, WorkerFault
+from pool_registry.processes.function_jail import list_code
 from pool_registry.processes.function_process import FunctionPermissions, FunctionProcess, parse, start_process
 from pool_registry.python_source import parse_module
 from pool_registry.schemas.argument_schema import ArgumentsSchema, describe_changes
 from pool_registry.schemas.result_outline import ResultSchema
 from pool_registry.strict_model import StrictModel
-from pool_registry.worker import Call, PackedFiles, Reply, SampleCall, Worker, WorkerSpec
+from pool_registry.worker import Call, Copier, PackedFiles, Reply, SampleCall, Worker, WorkerSpec
 from pool_registry.workers.literal_values import list_looked_up
 
 
@@ -91,6 +93,21 @@ class Function(Worker[FunctionConfig]):
         place = f"{folder}/{file.name}"
         imports = list_imports(file.read_text(encoding="utf-8"))
         return PackedFiles({place: file}, {"target": f"{place}:{target.function}"}, imports)
+
+    @classmethod
+    def move_state(cls, config: FunctionConfig, copier: Copier) -> Mapping[str, JsonValue] | None:
+        """What its permissions let it change, and its code, which names that by its place or relative to itself."""
+        permissions, target = config.permissions, parse(config.target)
+        if permissions is None or permissions.network or not permissions.write or not target.file:
+            return None
+        copies = {path: copier.add(path) for path in permissions.write}
+        code = {Path(place): copier.add(Path(place)) for place in list_code({"file": target.file})}
+        for place in code.values():
+            for file in place.rglob("*.py") if place.is_dir() else [place]:
+                _point_at(file, copies)
+        moved = permissions.model_copy(update={"write": tuple(copies.values())})
+        copied = copier.find(Path(target.file))
+        return {"target": f"{copied}:{target.function}", "permissions": moved.model_dump(mode="json")}
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
@@ -171,3 +188,11 @@ def list_imports(source: str) -> tuple[str, ...]:
         elif isinstance(node, ast.ImportFrom):
             names.add((node.module or ".").partition(".")[0] if not node.level else ".")
     return tuple(sorted(names))
+
+
+def _point_at(file: Path, copies: Mapping[Path, Path]) -> None:
+    """Have a copied Python file name copies where it names what was copied."""
+    text = file.read_text(encoding="utf-8")
+    for path, copy in copies.items():
+        text = re.sub(rf"{re.escape(str(path))}(?![\w-])", str(copy), text)
+    file.write_text(text, encoding="utf-8")

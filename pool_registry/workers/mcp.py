@@ -9,6 +9,7 @@ from pydantic import Field
 
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import WorkerFault
+from pool_registry.mcp_client.copied_server import move_server
 from pool_registry.mcp_client.listed_tools import read_input_schema
 from pool_registry.mcp_client.server import McpServer
 from pool_registry.mcp_client.session import Session, borrow, give_back
@@ -17,7 +18,7 @@ from pool_registry.schemas.mend_schema import mend_schema
 from pool_registry.schemas.result_outline import ResultSchema
 from pool_registry.strict_model import StrictModel
 from pool_registry.validation_words import drop_library_words
-from pool_registry.worker import Call, Reply, Worker, WorkerSpec
+from pool_registry.worker import Call, Copier, Reply, Worker, WorkerSpec
 
 if TYPE_CHECKING:
     import mcp_types
@@ -53,6 +54,12 @@ class Mcp(Worker[McpConfig]):
     @classmethod
     def runs(cls, config: McpConfig) -> str:
         return f"the program {config.server.starts}" if config.server.starts else ""
+
+    @classmethod
+    def move_state(cls, config: McpConfig, copier: Copier) -> Mapping[str, JsonValue] | None:
+        """The files and folders that its command names. A server behind a URL has none."""
+        server = move_server(config.server, copier)
+        return None if server is None else {"server": server.model_dump(mode="json")}
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:

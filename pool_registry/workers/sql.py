@@ -25,7 +25,7 @@ from pool_registry.errors import BadCall, SecretNotFound, WorkerFault
 from pool_registry.secrets import REFERENCE, resolve
 from pool_registry.strict_model import StrictModel
 from pool_registry.text import count_of, shorten
-from pool_registry.worker import Call, PackedFiles, Reply, SampleCall, Worker, WorkerSpec, one_string
+from pool_registry.worker import Call, Copier, PackedFiles, Reply, SampleCall, Worker, WorkerSpec, one_string
 
 T = TypeVar("T")
 Rows = tuple[list[str], list[tuple[Any, ...]]]  # column names, rows
@@ -124,6 +124,13 @@ class Sql(Worker[SqlConfig]):
             )
         place = f"{folder}/{file.name}"
         return PackedFiles({place: file}, {"database": place})
+
+    @classmethod
+    def move_state(cls, config: SqlConfig, copier: Copier) -> Mapping[str, JsonValue] | None:
+        """The copy of a SQLite file. A server has none, and is only read."""
+        if config.database == "starter:ledger" or REFERENCE.match(config.database) or _is_postgres(config.database):
+            return None
+        return {"database": str(copier.add(_sqlite_path(config.database)))}
 
     @classmethod
     def reads(cls, config: SqlConfig) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from orchestrator.engine.edits import AnyEdit
     from orchestrator.engine.episode import Episode
     from studio.pages.run.what_if_documents import (
+        CopiesDocument,
         EditDocument,
         EditedField,
         PlannedStep,
@@ -51,6 +52,12 @@ def what_if(
         int | None, typer.Option("--round", help="The round to edit. Default: the edited step's, or the last planned.")
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Say what would be called; call nothing.")] = False,
+    on_copies: Annotated[
+        bool,
+        typer.Option(
+            "--on-copies", help="Change copies of files, folders and SQLite databases, and show what is other on them."
+        ),
+    ] = False,
     star: Annotated[bool, typer.Option("--star", help="Save the result as a demonstration.")] = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
@@ -73,7 +80,7 @@ def what_if(
         if check:
             _print(asyncio.run(check_variation(origin, pool, number, edits)), _check_text, as_json)
             return
-        result = asyncio.run(vary_once(store, origin, pool, number, edits))
+        result = asyncio.run(vary_once(store, origin, pool, number, edits, on_copies=on_copies))
         if star:
             store.traces.star(result.id, True)
         document = list_variations(store, result.id)
@@ -183,8 +190,20 @@ def _result_text(document: VariationsDocument) -> str:
         f"difference in steps: {counts or 'none'}",
         f"before: {_outcome(document.origin)}",
         f"now: {_outcome(document.result)}",
+        *(_list_copies(document.copies) if document.copies else ()),
     ]
     return "\n".join(lines)
+
+
+def _list_copies(copies: CopiesDocument) -> list[str]:
+    if not copies.compared:
+        return ["it has not come to its end, so the copies were not compared"]
+    changes = [
+        f"  {change.place}{f', {change.item}' if change.item else ''}\n    original: {change.original or 'nothing'}\n"
+        f"    copy:     {change.on_copy or 'nothing'}"
+        for change in copies.changes
+    ]
+    return [f"on copies of {', '.join(copies.places)}, where {'this' if changes else 'nothing'} is other", *changes]
 
 
 def _edit_text(edit: EditDocument) -> str:

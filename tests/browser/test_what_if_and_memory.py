@@ -9,9 +9,12 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from orchestrator.traces.store import open_store
+from pool_registry.storage.data_folder import Home
 from tests.browser.conftest import watched_page
 from tests.browser.support.pools import SlowModel, chat_pool, slow_model
 from tests.browser.test_run_page import choose, import_pool, run_first_query
+from tests.studio.support.shop_run import record_order
 from trainer.tasks import find_task
 
 QUERY = find_task("forge", 1, "test", 4).query
@@ -137,3 +140,21 @@ def test_a_failure_is_remembered_shown_to_the_next_run_and_forgotten(page, studi
     drawer.get_by_role("button", name="Clear all").click()
     drawer.get_by_role("button", name="Really forget 1?").click()
     expect(drawer).to_contain_text("No lessons yet")
+
+
+def test_a_what_if_on_copies_leaves_the_originals_and_shows_both_worlds(page, studio, tmp_path):
+    store = open_store(Home(studio.home))
+    try:
+        run = record_order(store, tmp_path)
+    finally:
+        store.close()
+    page.goto(f"{studio.url}/?episode={run.episode}")
+    open_editor(page, 1)
+    page.locator(".what-if-step[open]").get_by_label("count", exact=True).fill("9")
+    expect(page.locator(".what-if-copies")).to_contain_text("Steps 1, 2 may change something")
+    expect(page.get_by_label("Work on copies")).to_be_checked()
+    page.get_by_role("button", name="Run 3 steps").click()
+    worlds = page.locator(".what-if-worlds")
+    expect(worlds).to_contain_text("the originals were not changed", timeout=60_000)
+    expect(worlds.get_by_role("row", name="orders.db: a row of orders")).to_contain_text("item cup, count 9")
+    assert (run.notes / "list.txt").read_text() == "buy milk\ncups are ordered\n"

@@ -8,6 +8,7 @@ import { el, icon } from "../lib/dom.js";
 import { labelField } from "../lib/form.js";
 import { needs } from "../lib/rights.js";
 import { ACTIONS } from "../lib/icons.js";
+import { CopiesChoice } from "./copies.js";
 import { Draft } from "./draft.js";
 import { StepForm } from "./step_form.js";
 
@@ -27,7 +28,7 @@ const WHAT_IF = {
   about: "Edit steps, then run: only what you changed, and what may see it, is called again. All other outputs are kept.",
   answerAbout: "Text, in which $3 stands for the output of step 3. A what-if ends with this round.",
   pending: false,
-  body: (draft, edits) => ({ round: draft.round, edits }),
+  body: (draft, edits, onCopies) => ({ round: draft.round, edits, on_copies: onCopies }),
 };
 
 /** A plan that waits for approval: nothing of it has run.
@@ -44,7 +45,7 @@ export const WAITING_PLAN = {
 
 /**
  * @typedef {{path: string, title: string, label: string, about: string, answerAbout: string, pending: boolean,
- *   body: (draft: Draft, edits: import("./draft.js").Edit[]) => object}} RoundKind
+ *   body: (draft: Draft, edits: import("./draft.js").Edit[], onCopies: boolean) => object}} RoundKind
  */
 
 export class Editor {
@@ -55,6 +56,7 @@ export class Editor {
   constructor({ started, fates, closed, kind = WHAT_IF }) {
     this.on = { started, fates, closed };
     this.kind = kind;
+    this.copies = new CopiesChoice();
     this.root = el("aside.run-inspector.what-if", { "aria-label": kind.label });
     this.root.hidden = true;
     /** @type {string | null} */
@@ -138,7 +140,7 @@ export class Editor {
     this.note = el("p.what-if-note", { role: "status" });
     this.general = el("p.form-general", { role: "alert" });
     this.go = needs(button("Run", () => this.run(), "page-primary"), `POST /api/episodes/{episode_id}/${this.kind.path}`);
-    const foot = el("div.what-if-foot", {}, this.note, this.general, button("Cancel", () => this.close()), this.go);
+    const foot = el("div.what-if-foot", {}, this.copies.root, this.note, this.general, button("Cancel", () => this.close()), this.go);
     this.root.replaceChildren(this.head(), list, add, this.answerField.node, foot);
     if (open && this.forms.has(open)) this.forms.get(open).root.open = true;
   }
@@ -260,6 +262,7 @@ export class Editor {
     for (const [id, form] of this.forms) form.tellFate(fates.get(id));
     for (const step of this.draft.earlier) fates.set(step.id, "kept");
     this.on.fates(edited ? fates : new Map());
+    this.copies.offer(reply.effectful || []);
     const fit = !reply.problems.length;
     this.go.disabled = !fit || !(edited || this.kind.pending);
     this.go.textContent = this.kind.pending ? (edited ? "Approve the edited plan" : "Approve and run") : runLabel(fit && edited, rerun.size);
@@ -303,7 +306,7 @@ export class Editor {
     if (!this.draft || !this.canRun(edits) || this.busy) return;
     this.busy = true;
     this.go.disabled = true;
-    const reply = await exchange(this.address(), this.kind.body(this.draft, edits));
+    const reply = await exchange(this.address(), this.kind.body(this.draft, edits, this.copies.chosen));
     this.busy = false;
     if (reply.episode) {
       this.close();

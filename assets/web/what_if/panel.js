@@ -6,6 +6,7 @@ import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { describeSteps, isOver } from "../lib/outcome.js";
 import { needs } from "../lib/rights.js";
+import { drawCopies } from "./copies.js";
 import { Editor } from "./editor.js";
 
 /** @typedef {import("../run/run_view.js").RunView} RunView */
@@ -16,6 +17,7 @@ const DIFFERENCES = {
   same: "the same", worker: "with another worker", arguments: "with other arguments", access: "with other access", moved: "moved",
   added: "added", removed: "removed",
 };
+const COMPARING_MS = 1000;
 const DID = { change: "Changed", add: "Added", remove: "Removed", again: "Called again", answer: "Changed" };
 
 /**
@@ -126,21 +128,29 @@ class WhatIfView {
   }
 
   /**
+   * What was changed on copies is compared when the run has ended, so it is asked for again.
    * @param {string} episode
    * @param {string} key
    */
-  async load(episode, key) {
+  async load(episode, key, tries = 30) {
     try {
       const reply = await getDocument(`/api/episodes/${encodeURIComponent(episode)}/variations`);
-      if (key === this.key) this.draw(reply);
+      if (key !== this.key) return;
+      const comparing = Boolean(reply.copies && !reply.copies.compared && tries);
+      this.draw(reply, comparing);
+      if (comparing) setTimeout(() => this.load(episode, key, tries - 1), COMPARING_MS);
     } catch {
       this.strip.hidden = true; // the run itself says when the studio is gone
     }
   }
 
-  /** @param {import("../types").VariationsDocument} reply */
-  draw(reply) {
+  /**
+   * @param {import("../types").VariationsDocument} reply
+   * @param {boolean} comparing
+   */
+  draw(reply, comparing) {
     const parts = reply.origin ? [heading(reply), outcome(reply), edits(reply)] : [];
+    if (reply.copies) parts.push(drawCopies(reply.copies, comparing));
     if (reply.variations.length) parts.push(others(reply));
     this.strip.replaceChildren(...parts);
     this.strip.hidden = !parts.length;

@@ -27,6 +27,12 @@ class RoundEdits(BaseModel):
     edits: list[Edit] = Field(max_length=MAX_EDITS)
 
 
+class VariedRound(RoundEdits):
+    """Edits of a recorded round; `on_copies`: what its steps may change is copied first, and the copy is changed."""
+
+    on_copies: bool = False
+
+
 def respond_to_edits(work: Callable[[], PageDocument]) -> JSONResponse:
     """The document of `work`, or the problems of the edits. Raises HTTPException where the run cannot be read, and
     where nothing can be decided."""

@@ -76,6 +76,7 @@ class StepFates(PageDocument):
     rerun: list[int]
     kept: list[int]
     dropped: int = Field(description="Later rounds that are planned anew.")
+    effectful: list[int] = Field(default=[], description="Those of `rerun` whose call may change something.")
 
 
 class StartedVariation(PageDocument):
@@ -137,6 +138,25 @@ class EditDocument(PageDocument):
     fields: list[EditedField]
 
 
+class ChangeDocument(PageDocument):
+    """A difference between an original and its copy; "" where a world has nothing there."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    place: str
+    item: str = Field(description='What of the file is other, such as "line 3"; "" for the file itself.')
+    original: str
+    on_copy: str
+
+
+class CopiesDocument(PageDocument):
+    """The files and folders that a what-if left alone, and what it changed on its copies of them."""
+
+    places: list[str]
+    compared: bool = Field(description="Whether the what-if came to the end that compares them.")
+    changes: list[ChangeDocument]
+
+
 class VariationsDocument(PageDocument):
     """The what-ifs of a run; of a what-if also the run that it varies, its edits and the difference."""
 
@@ -150,3 +170,4 @@ class VariationsDocument(PageDocument):
     edits: list[EditDocument] = []
     differences: dict[Mark, int] = {}
     variations: list[RunResult]
+    copies: CopiesDocument | None = None

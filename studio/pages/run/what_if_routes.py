@@ -19,9 +19,12 @@ from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Pool
 from studio.access.permissions import needs
-from studio.pages.run.edit_requests import RoundEdits, respond_to_edits
+from studio.forks import list_effectful_steps
+from studio.pages.run.edit_requests import RoundEdits, VariedRound, respond_to_edits
 from studio.pages.run.what_if_documents import (
     CallableWorker,
+    ChangeDocument,
+    CopiesDocument,
     EditDocument,
     EditedField,
     EditedRound,
@@ -52,10 +55,8 @@ def what_if_routes(runtime: Runtime) -> APIRouter:
 
     @router.post("/{episode_id}/what-if")
     @needs("editor")
-    def start(episode_id: str, request: RoundEdits) -> JSONResponse:
-        return respond_to_edits(
-            lambda: StartedVariation(episode=runtime.start_variation(episode_id, request.round, request.edits))
-        )
+    def start(episode_id: str, request: VariedRound) -> JSONResponse:
+        return respond_to_edits(lambda: start_variation(runtime, episode_id, request))
 
     @router.get("/{episode_id}/variations")
     @needs("viewer")
@@ -125,24 +126,33 @@ def _build_worker(pool: LivePool, name: str) -> CallableWorker:
     )
 
 
+def start_variation(runtime: Runtime, episode_id: str, request: VariedRound) -> StartedVariation:
+    """Start the edited round."""
+    started = runtime.start_variation(episode_id, request.round, request.edits, on_copies=request.on_copies)
+    return StartedVariation(episode=started)
+
+
 def check_edits(runtime: Runtime, episode_id: str, request: RoundEdits) -> StepFates:
     """The steps that these edits would run again, and those that they would keep, by the numbers that the edits use."""
-    return describe_fates(runtime.vary(episode_id, request.round, request.edits))
+    episode, pool = runtime.open_recorded(episode_id)
+    return describe_fates(vary(episode, request.round, request.edits, pool), pool)
 
 
 async def check_variation(origin: Episode, pool: Pool, number: int, edits: Sequence[AnyEdit]) -> StepFates:
     """The same for a run that no studio has open. Raises InvalidEdits."""
     async with live_pool(pool) as live:
-        return describe_fates(vary(origin, number, edits, live))
+        return describe_fates(vary(origin, number, edits, live), live)
 
 
-def describe_fates(variation: Variation) -> StepFates:
-    """What a variation calls and keeps, by the numbers that its edits use."""
+def describe_fates(variation: Variation, pool: LivePool | None = None) -> StepFates:
+    """What a variation calls and keeps, by the numbers that its edits use; with the recorded run's pool also which of
+    the calls may change something."""
     old = {new: k for k, new in variation.ids.items()}
     return StepFates(
         rerun=sorted(old[new] for new in variation.rerun),
         kept=sorted(old[new] for new in variation.kept),
         dropped=variation.dropped,
+        effectful=sorted(old[new] for new in list_effectful_steps(variation, pool)) if pool else [],
     )
 
 
@@ -172,7 +182,17 @@ def list_variations(store: Store, episode_id: str) -> VariationsDocument:
         edits=[_describe_edit(edit, origin, what_if.round) for edit in what_if.edits],
         differences=diff_steps(place_steps(origin), place_steps(episode)).counts(),
         variations=made,
+        copies=_describe_copies(episode),
     )
+
+
+def _describe_copies(episode: Episode) -> CopiesDocument | None:
+    """What a what-if on copies left alone, and what it changed on the copies."""
+    started, compared = episode.started, episode.compared
+    if started is None or started.what_if is None or not started.what_if.on_copies:
+        return None
+    changes = [ChangeDocument.model_validate(change) for change in compared.changes] if compared else []
+    return CopiesDocument(places=list(started.what_if.on_copies), compared=compared is not None, changes=changes)
 
 
 def _build_result(row: EpisodeRow) -> RunResult:
