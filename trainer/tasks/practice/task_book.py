@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
@@ -111,7 +112,7 @@ class TaskBook:
     def add(self, new: Sequence[TaskLine]) -> None:
         """Add tasks of a person's own. Raises UnusableTasks when a query is there already."""
         with self._change() as (lines, _):
-            rows = [_to_file_line(line.model_copy(update={"made": None}), self.file.stem) for line in new]
+            rows = [_write_own(line, self.file.stem) for line in new]
             _refuse_repeated(lines, rows)
             lines.extend(rows)
 
@@ -120,7 +121,7 @@ class TaskBook:
         ChangedTask when it is not the one of the digest `based_on` any more."""
         with self._change() as (lines, record):
             old = _find(lines, query)
-            row = _to_file_line(line.model_copy(update={"made": None}), self.file.stem)
+            row = _write_own(line, self.file.stem, old.line.since if old.line else None)
             if based_on not in ("", old.digest) and row.raw != old.raw:
                 raise ChangedTask(old, row)
             _refuse_repeated([other for other in lines if other is not old], [row])
@@ -185,6 +186,12 @@ def count_splits(rows: Iterable[FileLine]) -> dict[str, int]:
 
 def _to_file_line(line: TaskLine, family: str) -> FileLine:
     return parse_line(line.model_dump_json(exclude_none=True), family, 0)
+
+
+def _write_own(line: TaskLine, family: str, since: datetime | None = None) -> FileLine:
+    """A line as a person's own, with the time since when it is one: that of the line that it replaces, or now."""
+    since = line.since or since or datetime.now(UTC)
+    return _to_file_line(line.model_copy(update={"made": None, "since": since}), family)
 
 
 def _find(rows: Sequence[FileLine], query: str) -> FileLine:

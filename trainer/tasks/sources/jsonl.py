@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.engine.events import TaskRef
@@ -106,6 +106,7 @@ class TaskLine(_LineModel):
         default=None, max_length=60, description="The mark of `tasks make`, of what it wrote here."
     )
     checked: str | None = Field(default=None, max_length=100, description="What says that a made answer is right.")
+    since: AwareDatetime | None = Field(default=None, description="When a person made it a task of the pool's own.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +247,12 @@ def make_task(line: TaskLine, family: str, index: int) -> Task:
     turn = None if line.plan is None else _parse_plan(line.plan)
     split = line.split or assign_split(normalize_query(query))
     return Task(
-        TaskRef(line.family or family, 0, split, index), query, _make_verifier(line), turn, checked=line.checked or ""
+        TaskRef(line.family or family, 0, split, index),
+        query,
+        _make_verifier(line),
+        turn,
+        checked=line.checked or "",
+        since=line.since,
     )
 
 
