@@ -93,6 +93,17 @@ def _expand_rule(rule: object) -> object:
 VerifierRule = Annotated[TextRule | NumberRule | PythonRule | JudgeRule, Field(discriminator="kind")]
 
 
+class SourceRun(_LineModel):
+    """The run that a task was made of: its id, who sent it, for what and when (UTC); `vouched` says what was said of
+    its answer."""
+
+    id: str = Field(max_length=100)
+    user: str = Field(default="", max_length=200)
+    source: str = Field(default="", max_length=40)
+    started_at: str = Field(default="", max_length=40)
+    vouched: str = Field(default="", max_length=200)
+
+
 class TaskLine(_LineModel):
     """One task. Without `verifier`, a number is compared as one and anything else as text."""
 
@@ -107,6 +118,7 @@ class TaskLine(_LineModel):
     )
     checked: str | None = Field(default=None, max_length=100, description="What says that a made answer is right.")
     since: AwareDatetime | None = Field(default=None, description="When a person made it a task of the pool's own.")
+    run: SourceRun | None = Field(default=None, description="The run that it was made of.")
 
 
 @dataclass(frozen=True, slots=True)
