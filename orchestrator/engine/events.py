@@ -185,13 +185,22 @@ class EpisodeEnded:
     type: Literal["episode_ended"] = "episode_ended"
 
 
+# Where a verdict came from: the page, a client of a served model, a command, a task's verifier or its judge; "" in
+# traces of older versions.
+VerdictPlace = Literal["page", "client", "command", "verifier", "judge", ""]
+
+
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """A task's verifier judged the answer."""
+    """A task's verifier judged the answer, or somebody did. `by` names the person, the client's token or the worker
+    that judges, where one has a name; `judged_at` is UTC, ISO 8601."""
 
     correct: bool
     expected: str
     at: float
+    by: str = ""
+    place: VerdictPlace = ""
+    judged_at: str = ""
     type: Literal["graded"] = "graded"
 
 

@@ -31,6 +31,8 @@ from studio.housekeeping.trash import Trash
 from studio.model_server.kept_responses import KeptResponses
 from trainer.jobs.queue import JobStore
 from trainer.tasks.practice.task_book import TaskBook
+from trainer.tasks.practice.traffic_record import SUFFIX, forget_questions
+from trainer.tasks.sources.jsonl import SourceRun
 
 MANY_JOBS = 100_000
 BATCH = 500  # ids of one statement
@@ -70,6 +72,10 @@ class Sender:
         begins = self.since is None or started >= self.since.isoformat(timespec="milliseconds")
         ends = self.until is None or started < self.until.isoformat(timespec="milliseconds")
         return self.user in ("", row["user_name"]) and self.source in ("", row["source"]) and begins and ends
+
+    def sent_source(self, run: SourceRun) -> bool:
+        """What `conditions` say, of the run that a task was made of: its row may have gone long before the task."""
+        return self.sent_run({"user_name": run.user, "source": run.source, "started_at": run.started_at})
 
     def sent(self, user: str, at: float) -> bool:
         """Whether a served response of this user and time (seconds since 1970) is meant."""
@@ -122,7 +128,11 @@ def forget(store: Store, sender: Sender, dry_run: bool = False) -> Forgotten:
     # The rows go last: where this is cut short, the same command finds by them what is still to be deleted.
     forgotten.counts["kept responses"] = KeptResponses(store.home).forget(sender.sent)
     for file in sorted((store.home.root / "tasks").glob("*.jsonl")):
-        forgotten.counts["tasks"] += TaskBook(file).forget(queries)
+        forgotten.counts["tasks"] += TaskBook(file).forget(
+            queries, lambda run: run.id in everything or sender.sent_source(run)
+        )
+    for file in sorted((store.home.root / "tasks").glob(f"*{SUFFIX}")):
+        forget_questions(file, queries)
     _forget_in_files(store, marks, forgotten)
     _forget_in_trash(store, marks, forgotten)
     _forget_in_copies(store.home, conditions, forgotten)

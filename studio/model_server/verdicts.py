@@ -66,7 +66,7 @@ def record_verdict(store: Store, name: str, user: str, verdict: ServedVerdict) -
     try:
         if store.traces.row(trace).user_name != user:
             raise EpisodeNotFound(trace)
-        graded = judge_run(store, trace, Judgement(bool(verdict.right), verdict.answer))
+        graded = judge_run(store, trace, Judgement(bool(verdict.right), verdict.answer, user, "client"))
     except EpisodeNotFound as error:
         raise ApiError(404, f"there is no completion {name[:80]!r} of yours", "not_found") from error
     except (PoolError, OrchestratorError, TrainerError) as error:

@@ -172,7 +172,7 @@ def add(
         return
     with open_pool(pool, home) as store:
         if episode:
-            kept = keep_run(store, episode, pool, Judgement(right, answer))
+            kept = keep_run(store, episode, pool, Judgement(right, answer, place="command"))
             typer.echo(f"1 added to {find_practice_file(pool)}{'' if kept.line.plan else ', without a plan'}")
             return
         problems: list[str] = []

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.engine.episode import Episode
-from orchestrator.engine.events import Graded
+from orchestrator.engine.events import Graded, VerdictPlace
+from orchestrator.errors import EpisodeNotFound
 from orchestrator.plan import Turn
-from orchestrator.traces.store import Store
+from orchestrator.traces.store import EpisodeRow, Store, TraceStore
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
@@ -22,18 +24,22 @@ from trainer.demonstrations.transcripts import find_plan
 from trainer.errors import UnusableTasks
 from trainer.evaluation.grading import grade_answer
 from trainer.tasks.practice.stored import change_tasks
+from trainer.tasks.practice.traffic_record import check_consent
 from trainer.tasks.sources.files.cells import read_answer
-from trainer.tasks.sources.jsonl import TaskLine, TextRule, make_task
+from trainer.tasks.sources.jsonl import SourceRun, TaskLine, TextRule, make_task
 
 MAX_SHOWN_CHARS = 80  # of an answer in a sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a person says of a run's answer: that it is right, or, as they typed it, which one is."""
+    """What a person says of a run's answer: that it is right, or, as they typed it, which one is; with who says so, ""
+    where nobody logs in, and where."""
 
     is_right: bool = False
     answer: str = ""
+    by: str = ""
+    place: VerdictPlace = ""
 
 
 NOTHING_SAID = Judgement()
@@ -51,17 +57,36 @@ def keep_run(store: Store, episode_id: str, pool: str, judgement: Judgement = NO
     """Add a run to its pool's own tasks. What a person said of an answer that nothing had judged becomes its verdict,
     and a wrong run loses its star.
 
-    Raises EpisodeNotFound, and UnusableTasks where nobody vouches for the answer, or the task is there already.
+    Raises EpisodeNotFound, and UnusableTasks where nobody vouches for the answer, a client has sent it whose requests
+    may not become tasks, or the task is there already.
     """
     episode = store.traces.episode(episode_id)
+    row = store.traces.row(episode_id)
+    check_consent(pool, find_first_run(store.traces, row).source)
     kept = make_task_of_run(episode, store.pools.latest(pool).pool, judgement)
     if is_open_to_verdicts(episode):
-        _record_verdict(store, episode, kept.is_right, as_text(kept.line.answer))
+        _record_verdict(store, episode, judgement, kept.is_right, as_text(kept.line.answer))
     elif not kept.is_right:
         store.traces.star(episode_id, False)  # a starred run is imitated
     with change_tasks(store.pools, pool) as book:
-        book.add([kept.line])
+        book.add([kept.line.model_copy(update={"run": name_run(store.traces, row)})])
     return kept
+
+
+def name_run(traces: TraceStore, row: EpisodeRow, vouched: str = "") -> SourceRun:
+    """Where a task comes from: the run that it is made of, with who sent the question, of a what-if the first one."""
+    first = find_first_run(traces, row)
+    return SourceRun(id=row.id, user=first.user_name, source=first.source, started_at=first.started_at, vouched=vouched)
+
+
+def find_first_run(traces: TraceStore, row: EpisodeRow) -> EpisodeRow:
+    """The run that a what-if goes back to, as far as it is still there; a run that is none itself."""
+    while row.what_if_of is not None:
+        try:
+            row = traces.row(row.what_if_of)
+        except EpisodeNotFound:
+            break
+    return row
 
 
 def judge_run(store: Store, episode_id: str, judgement: Judgement) -> Graded:
@@ -82,11 +107,11 @@ def judge_run(store: Store, episode_id: str, judgement: Judgement) -> Graded:
     typed = judgement.answer.strip()
     if not typed:
         expected = as_text(episode.answer) if judgement.is_right else ""
-        return _record_verdict(store, episode, judgement.is_right, expected)
+        return _record_verdict(store, episode, judgement, judgement.is_right, expected)
     row = store.traces.row(episode_id)
     line = _write_line(episode.query, read_typed_answer(typed))
     is_right = asyncio.run(_accepts(line, episode.answer, store.pools.latest(row.pool).pool))
-    return _record_verdict(store, episode, is_right, as_text(line.answer))
+    return _record_verdict(store, episode, judgement, is_right, as_text(line.answer))
 
 
 def is_open_to_verdicts(episode: Episode) -> bool:
@@ -95,9 +120,10 @@ def is_open_to_verdicts(episode: Episode) -> bool:
     return episode.ended is not None and (episode.graded is None or not of_task)
 
 
-def _record_verdict(store: Store, episode: Episode, is_right: bool, expected: str) -> Graded:
+def _record_verdict(store: Store, episode: Episode, judgement: Judgement, is_right: bool, expected: str) -> Graded:
     assert episode.ended is not None, "is_open_to_verdicts looked"
-    verdict = Graded(is_right, expected, episode.ended.at)
+    judged_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    verdict = Graded(is_right, expected, episode.ended.at, judgement.by, judgement.place, judged_at)
     store.traces.append(episode.id, verdict)
     store.traces.flush()
     if not is_right:

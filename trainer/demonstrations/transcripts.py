@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,8 +36,10 @@ from pool_registry.validation_words import describe_problems
 from trainer.errors import TrainingFailed
 from trainer.learner.token_transcript import ChatTokens, Transcript
 from trainer.recipe_sections import ModelSettings
+from trainer.tasks.practice.traffic_record import NO_CONSENT, read_traffic
 from trainer.tasks.suite import make_random
 
+log = logging.getLogger(__name__)
 # Failures that are not the orchestrator's doing: a turn that met one is still worth imitating.
 NOT_ITS_FAULT = {"timeout", "unavailable", "dependency_failed", "connection", "rate_limited", "deadline"}
 MAX_FILE_BYTES = 500_000_000
@@ -304,10 +307,14 @@ def can_demonstrate(episode: Episode, pool: LivePool, style: PromptStyle) -> boo
 def load_starred_demonstrations(
     traces: TraceStore, pool: LivePool, model: ModelSettings, rounds: int, lesson: ReaderLesson = BY_THE_LISTING
 ) -> Iterator[Demonstration]:
-    """The traces on this pool that a person starred. Those without an answer or with a wrong one are left out, and for
-    readers those without a plan."""
+    """The traces on this pool that a person starred. Those without an answer or with a wrong one are left out, those of
+    clients where their requests may not become tasks, and for readers those without a plan."""
+    traffic = read_traffic(pool.pool.name)
     for key in traces.list_starred(pool.pool.name):
         episode = traces.episode(key)
+        if episode.started is not None and not traffic.allows(episode.started.source):
+            log.warning("the starred run %s is left out: %s", key, NO_CONSENT)
+            continue
         answered = episode.ended is not None and episode.ended.outcome == "answered"
         is_wrong = episode.graded is not None and not episode.graded.correct
         if answered and not is_wrong and can_demonstrate(episode, pool, model.prompt):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 from orchestrator.binding.bind_workers import BY_DESCRIPTION, BindingSettings
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
-from orchestrator.engine.events import EVALUATION, Graded, NotJudged
+from orchestrator.engine.events import EVALUATION, Graded, NotJudged, VerdictPlace
 from orchestrator.orchestrator_name import OrchestratorName
 from orchestrator.plan import Turn
 from orchestrator.policies.finalizer import find_finalizer
@@ -317,7 +317,9 @@ async def grade_episode(
     verdict: Graded | NotJudged
     try:
         grade = await grade_answer(task, episode.final_answer if final else episode.answer, pool)
-        verdict = Graded(grade.correct, as_text(task.expected), episode.ended.at)
+        judge = task.verifier.worker if isinstance(task.verifier, JudgeCheck) else ""
+        place: VerdictPlace = "judge" if judge else "verifier"
+        verdict = Graded(grade.correct, as_text(task.expected), episode.ended.at, judge, place)
     except JudgeRefused as refusal:
         verdict = NotJudged(str(refusal), episode.ended.at)
     episode.apply(verdict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, TypeAlias
 
 from orchestrator.engine.events import TaskRef
@@ -21,7 +22,8 @@ HELD_BACK = ("validation", "test")  # splits whose tasks measure what was traine
 class Task:
     """`oracle_turn` is one turn that solves the query with the workers of a pool; None where nobody gave one. `pool`
     is the pool that the task is run on, where that is not the one of the recipe: every generated task may have one of
-    its own. `checked`: what says that the answer is right where nothing computed it, such as "agreement of 3"."""
+    its own. `checked`: what says that the answer is right where nothing computed it, such as "agreement of 3".
+    `since`: when a person made it a task of the pool's own, in UTC; None for every other task, and for older ones."""
 
     ref: TaskRef
     query: str
@@ -30,6 +32,7 @@ class Task:
     pool: Pool | None = None
     origin: Origin = ""
     checked: str = ""
+    since: datetime | None = None
 
     @property
     def expected(self) -> JsonValue:

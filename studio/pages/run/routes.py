@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 from orchestrator.errors import DamagedTrace, EpisodeNotFound, OrchestratorError
 from orchestrator.traces.store import EpisodeRow
 from pool_registry.errors import PoolError
+from studio.access.accounts import current_user
 from studio.access.permissions import needs
 from studio.episode_documents.final_answer import build_final_detail
 from studio.episode_documents.trace import build_trace_document
@@ -133,7 +134,8 @@ def routes(runtime: Runtime) -> APIRouter:
         from trainer.demonstrations.episode_task import Judgement, keep_run  # imports what training needs
 
         pool = find_row(runtime, episode_id).pool
-        judgement = Judgement(judged.right, judged.answer) if judged else Judgement()
+        judged = judged or Judged()
+        judgement = Judgement(judged.right, judged.answer, current_user.get(), "page")
         try:
             keep_run(runtime.store, episode_id, pool, judgement)
         except (PoolError, OrchestratorError, TrainerError) as error:
@@ -148,7 +150,8 @@ def routes(runtime: Runtime) -> APIRouter:
 
         find_row(runtime, episode_id)
         try:
-            verdict = judge_run(runtime.store, episode_id, Judgement(judged.right, judged.answer))
+            judgement = Judgement(judged.right, judged.answer, current_user.get(), "page")
+            verdict = judge_run(runtime.store, episode_id, judgement)
         except (PoolError, OrchestratorError, TrainerError) as error:
             return JSONResponse({"problem": str(error)})
         return JSONResponse({"right": verdict.correct, "expected": verdict.expected, "problem": ""})

@@ -9,13 +9,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete
+from sqlmodel import col
 from typer.testing import CliRunner
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.failure_memory.lessons import LessonRow
 from orchestrator.plan import Turn
 from orchestrator.policies.oracle import OraclePolicy
-from orchestrator.traces.store import EpisodeRow, Store, TraceFilter
+from orchestrator.traces.store import EpisodeRow, EventRow, Store, TraceFilter
 from pool_registry.actions import Observation, Status
 from pool_registry.calls.call_cache_table import DatabaseCacheStore
 from pool_registry.calls.live_pool import live_pool
@@ -31,10 +33,14 @@ from studio.housekeeping.things import Things
 from studio.model_server.conversation import ConversationMessage
 from studio.model_server.kept_responses import KeptResponses
 from studio.prepare import prepare_store
+from trainer.demonstrations.episode_task import Judgement, judge_run
 from trainer.jobs.queue import JobStore
 from trainer.recipe import list_presets, load_recipe
 from trainer.tasks.practice.task_book import TaskBook
+from trainer.tasks.practice.traffic_record import read_traffic
 from trainer.tasks.sources.jsonl import TaskLine
+from trainer.traffic.accept import Choice, accept_candidates, set_consent, strike_candidates
+from trainer.traffic.candidates import list_candidates
 
 pytestmark = pytest.mark.medium
 ANN, BOB = "canary-ann-7411", "canary-bob-2055"
@@ -131,6 +137,25 @@ def test_what_was_cut_short_is_finished_by_the_same_command(store, monkeypatch):
     assert find(store.home.root, ANN), "some of it is still there"
     forget(store, Sender(user="ann"))
     assert find(store.home.root, ANN) == []
+
+
+def test_a_task_goes_with_the_run_that_it_was_made_of_whatever_its_words_are_now(store, monkeypatch):
+    monkeypatch.setenv("PODIUM_HOME", str(store.home.root))
+    trace = run(store, "ann", f"What of {ANN}, one?")
+    judge_run(store, trace, Judgement(is_right=True))
+    set_consent("mine", True)
+    (candidate,) = list_candidates(store, "mine")
+    assert accept_candidates(store, "mine", [Choice(candidate.id, query="What is one?")]).added
+    struck = run(store, "ann", "And what is two?")
+    judge_run(store, struck, Judgement(is_right=True))
+    strike_candidates(store, "mine", [candidate.id for candidate in list_candidates(store, "mine")])
+    with writing(store.engine) as session:  # the trace is older than what retention keeps
+        session.exec(delete(EventRow).where(col(EventRow.episode) == trace))
+        session.exec(delete(EpisodeRow).where(col(EpisodeRow.id) == trace))
+
+    assert forget(store, Sender(user="ann")).counts["tasks"] == 1
+    assert TaskBook(store.home.root / "tasks" / "mine.jsonl").read() == [] and not read_traffic("mine").struck
+    assert read_traffic("mine").clients, "what a person allowed stays"
 
 
 def test_what_ifs_of_others_go_with_the_question_that_they_repeat(store):

@@ -28,6 +28,7 @@ from trainer.demonstrations.transcripts import (
 )
 from trainer.methods.dpo.section import PairSettings, Source
 from trainer.recipe_sections import ModelSettings
+from trainer.tasks.practice.traffic_record import read_traffic
 from trainer.tasks.task import HELD_BACK, normalize_query
 
 DIGEST_BITS = 32
@@ -64,12 +65,14 @@ def count_candidates(store: Store, pool: str, settings: PairSettings) -> int:
 
 
 def find_candidates(store: Store, pool: str, settings: PairSettings) -> list[Candidate]:
-    """The pairs of runs on a pool, newest first, at most `of_query` for each query and `most` in all."""
+    """The pairs of runs on a pool, newest first, at most `of_query` for each query and `most` in all. Runs of clients
+    are among them only where their requests may become tasks."""
+    traffic = read_traffic(pool)
     starred = set(store.traces.list_starred(pool))
     rows = store.traces.search(TraceFilter(pool=pool, limit=settings.newest))
     by_query: defaultdict[str, list[EpisodeRow]] = defaultdict(list)
     for row in rows:
-        if row.state == "answered" or row.correct is not None:
+        if traffic.allows(row.source) and (row.state == "answered" or row.correct is not None):
             by_query[normalize_query(row.query)].append(row)
     prefers = _make_preference(settings.source, starred)
     pairs = [pair for runs in by_query.values() for pair in _pair_up(runs, prefers, settings.of_query)]

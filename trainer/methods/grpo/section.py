@@ -97,11 +97,15 @@ class RolloutSettings(RecipeSection):
 
 
 class CurriculumSettings(RecipeSection):
-    """Moves over the levels toward tasks that the model solves sometimes."""
+    """Moves toward tasks that the model solves sometimes."""
 
-    enabled: bool = Field(default=True, description="Off: every level is drawn equally often.")
+    enabled: bool = Field(default=True, description="Off: every level, or every task, is drawn equally often.")
+    by: Literal["level", "task"] = Field(
+        default="level",
+        description="What has a success rate of its own: family and level, or each task, as own ones need it.",
+    )
     target: Share = Field(default=0.5, description="The success rate that teaches most.")
-    floor: Share = Field(default=0.1, description="Least share of draws of every family and level.")
+    floor: Share = Field(default=0.1, description="Least weight of every family and level, or task; the most is 1.")
 
 
 AdvantageScale = Literal["group", "batch", "none"]

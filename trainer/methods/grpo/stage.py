@@ -29,7 +29,7 @@ from pool_registry.calls.patience import Patience
 from pool_registry.language_models.model_files import model_path, pick_device
 from trainer.choice.own_log import read_record_to_learn_from
 from trainer.errors import TrainingFailed
-from trainer.jobs.job_folder import JobFolder, read_lines
+from trainer.jobs.job_folder import read_lines
 from trainer.learner.generator import Generator, SamplingParams
 from trainer.learner.load_and_save import (
     JobCallback,
@@ -49,8 +49,9 @@ from trainer.learner.vllm_generator import ColocatedGenerator, ServerGenerator
 from trainer.learner.vllm_server import serve_model
 from trainer.methods.base import StageStart
 from trainer.methods.grpo.cpu_trainer import choose_grpo_trainer
-from trainer.methods.grpo.curriculum import Curriculum
+from trainer.methods.grpo.curriculum import Curriculum, cell_of
 from trainer.methods.grpo.learning_reader import WorkerScore
+from trainer.methods.grpo.past_success import count_past_success
 from trainer.methods.grpo.phases import Phase, find_phase, list_phases, make_phased, make_rate_factor
 from trainer.methods.grpo.rewards import WeightedReward, anneal_rewards, load_rewards
 from trainer.methods.grpo.rollout_metrics import RolloutTimer, compute_rollout_metrics
@@ -231,7 +232,7 @@ def _make_rollout_function(
             {
                 **compute_rollout_metrics(kept, skipped, names),
                 **timer.metrics(),
-                **{f"level/{family}-{level}": rate for (family, level), rate in curriculum.rates.items()},
+                **{f"level/{family}-{level}": rate for (family, level), rate in curriculum.summarize_levels().items()},
                 "cache/hits": float(engine.pools.hits),
                 "cost/total": engine.cost,
                 **{f"weight/{name}": present[name].weight for name in names if terms[name].anneal is not None},
@@ -316,7 +317,7 @@ def open_phases(
             choose = select_fitting_tasks(tasks, engine.pools, engine.chat, engine.episode_format)
             fitting[drawn] = training.runner.run(choose)
             log.info("%s%d tasks, %d fit", f"{phase.name}: " * bool(phase.name), len(tasks), len(fitting[drawn]))
-        curriculum = _restore_curriculum(fitting[drawn], training.job_folder, settings, phase, offset)
+        curriculum = _restore_curriculum(fitting[drawn], training, settings, phase, offset)
         runs.append(PhaseRun(phase, curriculum, vary))
     return runs
 
@@ -341,15 +342,19 @@ def name_ends(phases: Sequence[Phase]) -> dict[int, str]:
 
 
 def _restore_curriculum(
-    tasks: Sequence[Task], job_folder: JobFolder, settings: GrpoSettings, phase: Phase, offset: int
+    tasks: Sequence[Task], training: TrainingContext, settings: GrpoSettings, phase: Phase, offset: int
 ) -> Curriculum:
-    """The curriculum of a phase, with what the groups of an interrupted job have taught it."""
-    curriculum = Curriculum(tasks, settings.curriculum, settings.optimizer.seed)
-    by_cell = {(task.ref.family, task.ref.level): task for task in tasks}
-    for row in read_lines(job_folder.rollouts):
+    """The curriculum of a phase, with what is recorded of the start, and what the groups of an interrupted job have
+    taught it."""
+    past = count_past_success(training.store, training.pool.pool.name, training.recipe.model.start)
+    curriculum = Curriculum(tasks, settings.curriculum, settings.optimizer.seed, past)
+    by_cell = {cell_of(task): task for task in tasks}
+    by_query = {task.query: task for task in tasks}
+    for row in read_lines(training.job_folder.rollouts):
         if not phase.before < int(str(row.get("step", 0))) - offset <= phase.last:
             continue
-        task = by_cell.get((str(row.get("family")), int(str(row.get("level", 0)))))
+        level = (str(row.get("family")), int(str(row.get("level", 0))))
+        task = by_query.get(str(row.get("query"))) or by_cell.get(level)
         episodes = row.get("episodes")
         if task is not None and isinstance(episodes, list) and episodes:
             curriculum.draw()  # so that the next draws are new ones

@@ -8,16 +8,25 @@ file and never made again. Removing the file forgets everything.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
 from pool_registry.atomic_write import lock_file, write_atomically
 from trainer.errors import UnusableTasks
-from trainer.tasks.sources.jsonl import FileLine, TaskLine, compute_digest, compute_mark, parse_line, read_lines
+from trainer.tasks.sources.jsonl import (
+    FileLine,
+    SourceRun,
+    TaskLine,
+    compute_digest,
+    compute_mark,
+    parse_line,
+    read_lines,
+)
 from trainer.tasks.suite import SPLITS
 from trainer.tasks.task import normalize_query
 
@@ -62,9 +71,9 @@ class TaskBook:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What the book is kept in: the tasks, what is remembered about them, what agents wrote and answered, and how
-        the last making of tasks went."""
-        return self.file, self._record_file, self.journal_file, self.making_file
+        """What the book is kept in: the tasks, what is remembered about them, what agents wrote and answered, how the
+        last making of tasks went, and which runs may become tasks."""
+        return self.file, self._record_file, self.journal_file, self.making_file, self.file.with_suffix(".traffic")
 
     def read(self) -> list[FileLine]:
         """The lines of the file, those that are no tasks among them."""
@@ -90,12 +99,17 @@ class TaskBook:
             lines.remove(gone)
             record.struck.append(gone.raw)
 
-    def forget(self, queries: Collection[str]) -> int:
-        """Take out every line of these queries and remember none, nor of those that were struck. Returns how many."""
+    def forget(self, queries: Collection[str], is_sent: Callable[[SourceRun], bool] = lambda _: False) -> int:
+        """Take out every line of these queries, and every one that was made of a run that `is_sent` means, and remember
+        none, nor of those that were struck. Returns how many."""
         keys = {normalize_query(query) for query in queries}
         with self._change() as (lines, record):
             struck = read_lines("\n".join(record.struck), self.file.stem)
-            gone = [row for row in (*lines, *struck) if row.task is not None and row.key in keys]
+            gone = [
+                row
+                for row in (*lines, *struck)
+                if (row.task is not None and row.key in keys) or _is_made_of(row, is_sent)
+            ]
             lines[:] = [row for row in lines if row not in gone]
             record.struck = [row.raw for row in struck if row not in gone]
         return len(gone)
@@ -111,7 +125,7 @@ class TaskBook:
     def add(self, new: Sequence[TaskLine]) -> None:
         """Add tasks of a person's own. Raises UnusableTasks when a query is there already."""
         with self._change() as (lines, _):
-            rows = [_to_file_line(line.model_copy(update={"made": None}), self.file.stem) for line in new]
+            rows = [_write_own(line, self.file.stem) for line in new]
             _refuse_repeated(lines, rows)
             lines.extend(rows)
 
@@ -120,7 +134,7 @@ class TaskBook:
         ChangedTask when it is not the one of the digest `based_on` any more."""
         with self._change() as (lines, record):
             old = _find(lines, query)
-            row = _to_file_line(line.model_copy(update={"made": None}), self.file.stem)
+            row = _write_own(line, self.file.stem, old.line)
             if based_on not in ("", old.digest) and row.raw != old.raw:
                 raise ChangedTask(old, row)
             _refuse_repeated([other for other in lines if other is not old], [row])
@@ -185,6 +199,18 @@ def count_splits(rows: Iterable[FileLine]) -> dict[str, int]:
 
 def _to_file_line(line: TaskLine, family: str) -> FileLine:
     return parse_line(line.model_dump_json(exclude_none=True), family, 0)
+
+
+def _is_made_of(row: FileLine, is_sent: Callable[[SourceRun], bool]) -> bool:
+    return row.line is not None and row.line.run is not None and is_sent(row.line.run)
+
+
+def _write_own(line: TaskLine, family: str, old: TaskLine | None = None) -> FileLine:
+    """A line as a person's own, with the time since when it is one and the run that it was made of: those of the line
+    that it replaces, where there is one."""
+    since = line.since or (old and old.since) or datetime.now(UTC)
+    run = line.run or (old and old.run)
+    return _to_file_line(line.model_copy(update={"made": None, "since": since, "run": run}), family)
 
 
 def _find(rows: Sequence[FileLine], query: str) -> FileLine:

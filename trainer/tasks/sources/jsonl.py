@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.engine.events import TaskRef
@@ -93,6 +93,17 @@ def _expand_rule(rule: object) -> object:
 VerifierRule = Annotated[TextRule | NumberRule | PythonRule | JudgeRule, Field(discriminator="kind")]
 
 
+class SourceRun(_LineModel):
+    """The run that a task was made of: its id, who sent it, for what and when (UTC); `vouched` says what was said of
+    its answer."""
+
+    id: str = Field(max_length=100)
+    user: str = Field(default="", max_length=200)
+    source: str = Field(default="", max_length=40)
+    started_at: str = Field(default="", max_length=40)
+    vouched: str = Field(default="", max_length=200)
+
+
 class TaskLine(_LineModel):
     """One task. Without `verifier`, a number is compared as one and anything else as text."""
 
@@ -106,6 +117,8 @@ class TaskLine(_LineModel):
         default=None, max_length=60, description="The mark of `tasks make`, of what it wrote here."
     )
     checked: str | None = Field(default=None, max_length=100, description="What says that a made answer is right.")
+    since: AwareDatetime | None = Field(default=None, description="When a person made it a task of the pool's own.")
+    run: SourceRun | None = Field(default=None, description="The run that it was made of.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +259,12 @@ def make_task(line: TaskLine, family: str, index: int) -> Task:
     turn = None if line.plan is None else _parse_plan(line.plan)
     split = line.split or assign_split(normalize_query(query))
     return Task(
-        TaskRef(line.family or family, 0, split, index), query, _make_verifier(line), turn, checked=line.checked or ""
+        TaskRef(line.family or family, 0, split, index),
+        query,
+        _make_verifier(line),
+        turn,
+        checked=line.checked or "",
+        since=line.since,
     )
 
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.methods.grpo.curriculum import Curriculum, cell_of
+from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, Graded
+from orchestrator.traces.store import open_store
+from pool_registry.storage.data_folder import find_home
+from trainer.methods.grpo.curriculum import Curriculum, Past, cell_of
+from trainer.methods.grpo.past_success import count_past_success
 from trainer.methods.grpo.section import CurriculumSettings as Settings
 from trainer.tasks.registry import open_source
+from trainer.tasks.sources.jsonl import make_tasks
 
 TASKS = open_source("ledger,atlas").tasks("train", 12, levels=(1, 2, 3))
 CELLS = list(dict.fromkeys(cell_of(task) for task in TASKS))
@@ -90,3 +96,63 @@ def test_without_a_floor_there_is_still_a_task_when_everything_is_solved():
     for cell in CELLS * 300:
         found.learn(TASK_OF[cell], 1.0)
     assert cell_of(found.draw()) in CELLS
+
+
+OWN = make_tasks([(f"What is {k} + 1?", k + 1) for k in range(40)], "own")
+
+
+def draw_mixed_share(by: str, seed: int = 0, draws: int = 600, past: Past | None = None) -> float:
+    """The share of mixed groups of 4, where a quarter of the tasks is solved half of the time, and the others are
+    always or never."""
+    chances = {task.query: (0.5, 1.0, 0.0, 0.0)[place % 4] for place, task in enumerate(OWN)}
+    made, random, mixed = Curriculum(OWN, Settings(by=by), seed, past), Random(seed), 0
+    for _ in range(draws):
+        task = made.draw()
+        right = sum(random.random() < chances[task.query] for _ in range(4))
+        mixed += 0 < right < 4
+        made.learn(task, right / 4)
+    return mixed / draws
+
+
+def test_own_tasks_are_drawn_by_the_success_of_each_and_not_of_their_family():
+    by_level, by_task = draw_mixed_share("level"), draw_mixed_share("task")
+    assert by_task > 1.6 * by_level
+
+
+def test_tasks_that_were_always_or_never_right_in_recorded_runs_are_rare_from_the_first_draw():
+    past = {"What is 0 + 1": (8, 8), "What is 1 + 1": (0, 8), "What is 2 + 1": (4, 8)}
+    made = Curriculum(OWN, Settings(by="task"), 0, past)
+    drawn = Counter(made.draw().query for _ in range(4000))
+    assert drawn["What is 2 + 1?"] > 2 * max(drawn["What is 0 + 1?"], drawn["What is 1 + 1?"]) > 0
+    assert made.summarize_levels().keys() == {("own", 0)}
+    assert Curriculum(OWN, Settings(), 0, past).rates == {("own", 0): 0.5}, "levels learn from groups alone"
+
+
+@given(st.lists(st.tuples(st.sampled_from(OWN), st.floats(0, 1)), max_size=40), st.floats(0, 1))
+def test_no_task_is_ever_given_up(groups, floor):
+    made = Curriculum(OWN, Settings(by="task", floor=floor), 0)
+    for task, success in groups:
+        made.learn(task, success)
+    assert all(floor - 1e-9 <= made.weight(cell) <= 1 + 1e-9 for cell in made.rates) and made.draw() in OWN
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = open_store(find_home(str(tmp_path)))
+    yield store
+    store.close()
+
+
+def test_recorded_runs_of_a_checkpoint_are_counted_by_query(store):
+    def record(query, orchestrator, correct):
+        episode = f"{query}-{orchestrator}-{correct}"
+        start = EpisodeStarted(query, "shop", "hash", orchestrator, {}, "2026-11-29T10:00:00+00:00")
+        for event in (start, EpisodeEnded("answered", 1.0, "1"), Graded(correct, "1", 1.0)):
+            store.traces.append(episode, event)
+
+    for correct in (True, False):
+        record("What is 0 + 1?", "mine", correct)
+    record("What is 0 + 1?", "other", True)
+    store.traces.flush()
+    assert dict(count_past_success(store, "shop", "mine")) == {"What is 0 + 1": (1, 2)}
+    assert not count_past_success(store, "shop", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,22 @@ def test_a_book_that_moves_remembers_what_was_struck(book):
     assert not book.read() and len(TaskBook(moved).read()) == 3
     make_again(TaskBook(moved))
     assert "made 1" not in list_queries(TaskBook(moved))
+
+
+def read_since(book: TaskBook) -> dict[str, datetime | None]:
+    return {row.task.query: row.task.since for row in book.read() if row.task}
+
+
+def test_own_tasks_say_since_when_they_are_there_and_made_ones_do_not(book):
+    before = datetime.now(UTC)
+    book.add([write_line("mine"), write_line("older", since="2026-11-01T10:00:00Z")])
+    since = read_since(book)
+    assert before <= since["mine"] <= datetime.now(UTC) and since["older"] == datetime(2026, 11, 1, 10, tzinfo=UTC)
+    assert since["made 1"] is None
+
+
+def test_an_edit_does_not_make_a_task_new(book):
+    book.add([write_line("mine")])
+    since = read_since(book)["mine"]
+    book.replace("mine", write_line("mine in better words", 2))
+    assert read_since(book)["mine in better words"] == since

@@ -1,0 +1,1 @@
+"""Traffic becomes tasks: runs that somebody judged are candidates, which a person accepts, edits or strikes."""
