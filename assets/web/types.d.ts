@@ -1431,6 +1431,7 @@ export interface ServedModel {
   orchestrator: string;
   orchestrator_label: string;
   model: string;
+  deployment: string;
   started_at: string;
   state: "starting" | "ready";
   running: number;

@@ -19,6 +19,7 @@ class ServedModel(PageDocument):
     orchestrator: str
     orchestrator_label: str
     model: str
+    deployment: str
     started_at: str
     state: Literal["starting", "ready"]
     running: int
