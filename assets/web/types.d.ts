@@ -148,6 +148,16 @@ export interface ChanceView {
   why: string;
 }
 
+/** One change of a deployment. */
+export interface ChangeLine {
+  number: number;
+  action: string;
+  serves: string;
+  by: string;
+  at: string;
+  reason: string;
+}
+
 /** A task with the score of an orchestrator, that of the reference, and the episodes of both. */
 export interface ChangedTask {
   source: string;
@@ -300,6 +310,19 @@ export interface DeletedThing {
   deleted_at: string;
   size: number;
   days: number;
+}
+
+/** A deployment; `ports` are where it is served, `back_to` is what a rollback brings back, "" where nothing is. */
+export interface DeploymentCard {
+  name: string;
+  pool: string;
+  pool_version: number;
+  orchestrator: string;
+  label: string;
+  ports: number[];
+  back_to: string;
+  trial: TrialView | null;
+  changes: ChangeLine[];
 }
 
 export interface DeploymentMode {
@@ -1410,6 +1433,7 @@ export interface SentTextDocument {
 /** Everything that the page draws; `orchestrators` are (label, name), `defaults` by pool, `port` is a free one. `tokens` are the viewer's own, `guarded` says whether anybody has one: then every request needs one. */
 export interface ServeState {
   servers: ServedModel[];
+  deployments: DeploymentCard[];
   tokens: TokenLine[];
   guarded: boolean;
   role: UserRole;
@@ -1891,6 +1915,28 @@ export interface TrainingPlan {
   teachers: string[];
   estimate: JobEstimate | null;
   gaps: string[];
+}
+
+/** How one side of a deployment did since its candidate is tried; `cost` is US dollars of a request. */
+export interface TrialSide {
+  side: string;
+  label: string;
+  runs: number;
+  answered: number;
+  right: number;
+  wrong: number;
+  cost: number;
+  median_s: number;
+}
+
+/** A candidate: how it is tried, what that showed, and why it may not be promoted (nothing: it may). */
+export interface TrialView {
+  label: string;
+  sentence: string;
+  sides: TrialSide[];
+  notes: string[];
+  evidence: string;
+  refusals: string[];
 }
 
 /** What "Try it" begins with; `seen` is None for a worker that is never shown earlier outputs. */

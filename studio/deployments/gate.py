@@ -10,10 +10,7 @@ from pool_registry.storage.data_folder import Home
 from studio.deployments.states import DeploymentRefused, DeploymentState
 from trainer.results.improvement import FILE, ImprovementReport, read_report
 
-NO_REPORT = (
-    "no report compares it with what serves, on this pool version. Measure it, and name the folder of the report with "
-    "--report"
-)
+NO_REPORT = "no report compares it with what serves on this pool version; measure the improvement first"
 
 
 def list_refusals(report: ImprovementReport | None, state: DeploymentState) -> list[str]:

@@ -52,10 +52,16 @@ class Trial(BaseModel):
     shadow_cost: float
 
     def describe(self) -> list[str]:
-        """A sentence for each side, and one about the shadow's agreement."""
-        lines = [_describe_side(side) for side in self.sides]
+        """A sentence for each side, and those about its shadows."""
+        return [*map(_describe_side, self.sides), *self.describe_shadows()]
+
+    def describe_shadows(self) -> list[str]:
+        """How often a shadow came to the answer that was given, what they cost, and how many are not compared."""
+        lines = []
         if self.pairs:
             lines.append(f"The shadow came to the answer that was given in {self.agreed} of {self.pairs} requests.")
+        if self.shadow_cost:
+            lines.append(f"Its shadows have cost ${self.shadow_cost:.4f}.")
         if self.withheld:
             why = "a call that may have effects, or that the money left does not cover, was not made"
             lines.append(f"Not compared, because {why}: {count_of(self.withheld, 'shadow')}.")

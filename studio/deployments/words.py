@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from studio.deployments.states import Candidate, DeploymentChange
+from trainer.results.improvement import ImprovementReport
 
 
 def describe_change(change: DeploymentChange) -> str:
@@ -17,8 +18,19 @@ def describe_change(change: DeploymentChange) -> str:
     return f"{line}. {change.reason}".rstrip() if change.reason else f"{line}."
 
 
-def describe_candidate(candidate: Candidate) -> str:
-    """How a candidate is tried."""
+def describe_candidate(candidate: Candidate, label: str = "") -> str:
+    """How a candidate is tried; `label` is what it is called in place of its name."""
+    name = label or candidate.orchestrator
     if candidate.share is None:
-        return f"{candidate.orchestrator} runs in its shadow, for at most ${candidate.max_cost:g}"
-    return f"{candidate.orchestrator} answers {candidate.share:.0%} of the conversations"
+        return f"{name} runs in the shadow, for at most ${candidate.max_cost:g}"
+    return f"{name} answers {candidate.share:.0%} of the conversations"
+
+
+def describe_evidence(report: ImprovementReport) -> str:
+    """What a report measured, in one sentence."""
+    parts = [
+        f"{change.suite} tasks {change.better_by:+.3f} [{change.low:+.3f}, {change.high:+.3f}], n = {change.tasks}"
+        for change in report.suites
+    ]
+    held = sum(figure.holds for figure in report.guarded)
+    return f"Measured: {'; '.join(parts)}; {held} of {len(report.guarded)} guarded figures within their bounds."
