@@ -1866,7 +1866,7 @@ export interface TopicFacts {
   right: number;
 }
 
-/** One run of the list; `state` is running, interrupted or the outcome. */
+/** One run of the list; `state` is running, interrupted or the outcome, `side` that of a deployment. */
 export interface TraceLine {
   id: string;
   started_at: string;
@@ -1884,6 +1884,7 @@ export interface TraceLine {
   tokens: number;
   cost: number;
   source: string;
+  side: string;
   starred: boolean;
 }
 

@@ -158,10 +158,13 @@ def rollback(
     home: HomeOption = None,
 ) -> None:
     """Let what served before serve again, from the next request on. A candidate is withdrawn."""
+    from studio.deployments.check import check_serving
     from studio.deployments.store import Deployments
 
     with open_prepared_store(home) as store:
-        change = Deployments(store.engine).roll_back(name, _name_self(), reason)
+        deployments = Deployments(store.engine)
+        check_serving(store, deployments.find_previous(name).state.serving)
+        change = deployments.roll_back(name, _name_self(), reason)
     typer.echo(_describe(change))
 
 

@@ -72,6 +72,23 @@ class Deployments:
             raise _explain_missing(name)
         return [_read_change(row) for row in rows]
 
+    def find_previous(self, name: str) -> DeploymentChange:
+        """The change whose serving side a rollback brings back. Raises DeploymentRefused and DeploymentNotFound."""
+        now = self.latest(name)
+        return self._get(name, _require_previous(now))
+
+    def list_uses(self) -> list[tuple[str, ServingSide]]:
+        """What every deployment may need: what serves, what is tried, and what a rollback brings back."""
+        uses = []
+        for name in self.names():
+            now = self.latest(name)
+            serving, candidate = now.state.serving, now.state.candidate
+            sides = [serving] if now.back_to is None else [serving, self._get(name, now.back_to).state.serving]
+            if candidate is not None:
+                sides.append(serving.model_copy(update={"orchestrator": candidate.orchestrator}))
+            uses += [(name, side) for side in sides]
+        return uses
+
     def deploy(self, name: str, serving: ServingSide, by: str) -> DeploymentChange:
         """Make a deployment, or give one another pool version and other options. Raises DeploymentRefused for another
         pool or orchestrator: that one is tried as a candidate first."""
@@ -131,9 +148,7 @@ class Deployments:
 
         def change(now: DeploymentChange | None) -> DeploymentChange:
             now = _require(name, now)
-            if now.back_to is None:
-                raise DeploymentRefused(f"nothing served {name} before {now.state.serving.orchestrator}")
-            before = self._get(name, now.back_to)
+            before = self._get(name, _require_previous(now))
             state = DeploymentState(serving=before.state.serving)
             return _draft(name, now, "rolled back", state, by, back_to=before.back_to, reason=reason)
 
@@ -196,6 +211,12 @@ def _require(name: str, now: DeploymentChange | None) -> DeploymentChange:
     if now is None:
         raise _explain_missing(name)
     return now
+
+
+def _require_previous(now: DeploymentChange) -> int:
+    if now.back_to is None:
+        raise DeploymentRefused(f"nothing served {now.deployment} before {now.state.serving.orchestrator}")
+    return now.back_to
 
 
 def _explain_missing(name: str) -> DeploymentNotFound:

@@ -83,7 +83,9 @@ class DeploymentCommands(PageCommands):
     @command("editor")
     def roll_back(self, fields: Fields) -> PageReply:
         """Let what served before serve again. Raises DeploymentRefused."""
-        change = self._deployments.roll_back(text(fields, "deployment"), _name_person(), words(fields, "reason"))
+        name = text(fields, "deployment")
+        check_serving(self._store, self._deployments.find_previous(name).state.serving)
+        change = self._deployments.roll_back(name, _name_person(), words(fields, "reason"))
         return PageReply(f"{label_orchestrator(change.state.serving.orchestrator)} answers {change.deployment} again.")
 
     def _build_card(self, name: str, servers: Sequence[ServerRecord]) -> DeploymentCard:
