@@ -14,6 +14,7 @@ from studio.cli import (
     approvals,
     binding,
     credit,
+    deployments,
     export,
     foreign_checkpoints,
     housekeeping,
@@ -45,6 +46,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(cls=TableHelp)(serve.serve)
+app.command(cls=TableHelp)(deployments.deploy)
+app.command("deployments")(deployments.list_deployments)
+app.command(cls=TableHelp)(deployments.candidate)
+app.command()(deployments.promote)
+app.command()(deployments.rollback)
 app.command()(publish.publish)
 app.command("what-if")(what_if.what_if)
 app.command()(approvals.approvals)

@@ -20,6 +20,7 @@ from orchestrator.engine.episode_loop import (
     resume_episode,
     run_episode,
 )
+from orchestrator.engine.events import ServedAs
 from orchestrator.engine.release import Approver, Decision, PlanRelease, leave_waiting
 from orchestrator.errors import InvalidEdits
 from orchestrator.failure_memory.lessons import find_memory
@@ -100,6 +101,7 @@ def prepare_run(
     mode: DeploymentMode | None = None,
     run_limits: RunLimits = NO_RUN_LIMITS,
     for_person: bool = True,
+    served_as: ServedAs | None = None,
     approve: Approver = leave_waiting,
     wrap: Callable[[Orchestrator], Orchestrator] = lambda orchestrator: orchestrator,
 ) -> RecordedRun:
@@ -115,7 +117,8 @@ def prepare_run(
     pool = pool.limit(run_limits)
     task = find_known_task(pool.pool.name, query) if graded else None
     policy = wrap(make_orchestrator_with_memory(store, pool, orchestrator, task))
-    spec = EpisodeSpec(query, task=task.ref if task else None, id=new_episode_id(), user=user, source=source)
+    spec = EpisodeSpec(query, task=task.ref if task else None, id=new_episode_id(), user=user, source=source,
+                       served_as=served_as)  # fmt: skip
     budget = Budget(limits or pool.pool.limits, pool.run_limits.max_cost)
     release = make_release(store, pool, mode or pool.pool.mode, task, approve)
     start = partial(

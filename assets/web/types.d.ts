@@ -157,6 +157,16 @@ export interface ChangeDocument {
   on_copy: string;
 }
 
+/** One change of a deployment. */
+export interface ChangeLine {
+  number: number;
+  action: string;
+  serves: string;
+  by: string;
+  at: string;
+  reason: string;
+}
+
 /** A task with the score of an orchestrator, that of the reference, and the episodes of both. */
 export interface ChangedTask {
   source: string;
@@ -317,6 +327,19 @@ export interface DeletedThing {
   deleted_at: string;
   size: number;
   days: number;
+}
+
+/** A deployment; `ports` are where it is served, `back_to` is what a rollback brings back, "" where nothing is. */
+export interface DeploymentCard {
+  name: string;
+  pool: string;
+  pool_version: number;
+  orchestrator: string;
+  label: string;
+  ports: number[];
+  back_to: string;
+  trial: TrialView | null;
+  changes: ChangeLine[];
 }
 
 export interface DeploymentMode {
@@ -1427,6 +1450,7 @@ export interface SentTextDocument {
 /** Everything that the page draws; `orchestrators` are (label, name), `defaults` by pool, `port` is a free one. `tokens` are the viewer's own, `guarded` says whether anybody has one: then every request needs one. */
 export interface ServeState {
   servers: ServedModel[];
+  deployments: DeploymentCard[];
   tokens: TokenLine[];
   guarded: boolean;
   role: UserRole;
@@ -1448,6 +1472,7 @@ export interface ServedModel {
   orchestrator: string;
   orchestrator_label: string;
   model: string;
+  deployment: string;
   started_at: string;
   state: "starting" | "ready";
   running: number;
@@ -1860,7 +1885,7 @@ export interface TopicFacts {
   right: number;
 }
 
-/** One run of the list; `state` is running, interrupted or the outcome. */
+/** One run of the list; `state` is running, interrupted or the outcome, `side` that of a deployment. */
 export interface TraceLine {
   id: string;
   started_at: string;
@@ -1878,6 +1903,7 @@ export interface TraceLine {
   tokens: number;
   cost: number;
   source: string;
+  side: string;
   starred: boolean;
 }
 
@@ -1909,6 +1935,28 @@ export interface TrainingPlan {
   teachers: string[];
   estimate: JobEstimate | null;
   gaps: string[];
+}
+
+/** How one side of a deployment did since its candidate is tried; `cost` is US dollars of a request. */
+export interface TrialSide {
+  side: string;
+  label: string;
+  runs: number;
+  answered: number;
+  right: number;
+  wrong: number;
+  cost: number;
+  median_s: number;
+}
+
+/** A candidate: how it is tried, what that showed, and why it may not be promoted (nothing: it may). */
+export interface TrialView {
+  label: string;
+  sentence: string;
+  sides: TrialSide[];
+  notes: string[];
+  evidence: string;
+  refusals: string[];
 }
 
 /** What "Try it" begins with; `seen` is None for a worker that is never shown earlier outputs. */

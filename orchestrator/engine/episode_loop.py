@@ -26,6 +26,7 @@ from orchestrator.engine.events import (
     PlanDecided,
     PlanEscalated,
     PlanHeld,
+    ServedAs,
     StepEnded,
     StepStarted,
     TaskRef,
@@ -102,6 +103,7 @@ class EpisodeSpec:
     source: str = ""  # what it runs for, as in EpisodeStarted
     approved: bool = False  # a person wrote the plan: calls that have effects may be made
     mode: DeploymentMode | None = None  # of the episode around an inner one
+    served_as: ServedAs | None = None
 
 
 def new_episode_id() -> str:
@@ -469,6 +471,7 @@ class _Loop:
                 source=spec.source,
                 mode=self.release.gate.mode if self.release is not None else None,
                 run_limits=self.pool.run_limits or None,
+                served_as=spec.served_as,
             )
         )
 

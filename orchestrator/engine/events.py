@@ -48,6 +48,18 @@ class ParentStep:
 
 
 @dataclass(frozen=True, slots=True)
+class ServedAs:
+    """The deployment under whose name a request came, and the side of it that this episode is.
+
+    A shadow's answer is given to nobody; `shadow_of` is the episode whose answer was.
+    """
+
+    deployment: str
+    side: Literal["serving", "candidate", "shadow"]
+    shadow_of: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodeStarted:
     query: str
     pool: str
@@ -64,6 +76,7 @@ class EpisodeStarted:
     source: str = ""  # what it ran for: mine, served, evaluation or training; "" in traces of older versions
     mode: DeploymentMode | None = None  # None: no plan of this episode waits (older traces, episodes inside others)
     run_limits: RunLimits | None = None  # what the caller of this run allowed it; None: all that its pool allows
+    served_as: ServedAs | None = None  # None: not a request to a deployment
     type: Literal["episode_started"] = "episode_started"
 
 

@@ -42,6 +42,9 @@ class EpisodeRow(SQLModel, table=True):
     cost: float = 0.0
     user_name: str = Field(default="", index=True)
     source: str = ""
+    deployment: str = Field(default="", index=True)
+    side: str = ""  # of the deployment: serving, candidate or shadow
+    shadow_of: str = ""
 
     @property
     def counts(self) -> StepCounts:

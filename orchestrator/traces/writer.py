@@ -246,6 +246,9 @@ def _first_row(episode_id: str, event: EpisodeStarted, episode: Episode | None) 
         "owner": this_process(),
         "user_name": event.user,
         "source": event.source,
+        "deployment": event.served_as.deployment if event.served_as else "",
+        "side": event.served_as.side if event.served_as else "",
+        "shadow_of": event.served_as.shadow_of if event.served_as else "",
     }
 
 

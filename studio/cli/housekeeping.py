@@ -13,7 +13,9 @@ from studio.cli.options import HomeOption, open_prepared_store
 TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
 SOURCES = ("mine", "served", "evaluation", "training")
 trash = typer.Typer(help="What was deleted and can be put back for a while.", no_args_is_help=True)
-Kind = Annotated[str, typer.Argument(help="pool, trace, job, checkpoint (JOB@STEP), evaluation (JOB) or publication.")]
+Kind = Annotated[
+    str, typer.Argument(help="pool, trace, job, checkpoint (JOB@STEP), evaluation (JOB), publication or deployment.")
+]
 Days = Annotated[float | None, typer.Option(help="0 for no limit.", min=0)]
 
 

@@ -35,6 +35,9 @@ def serve(
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
     host: Annotated[str, typer.Option(help="Address to listen on; others than loopback need a token.")] = "127.0.0.1",
     name: Annotated[str, typer.Option(help="Name of the model for clients. Default: podium-POOL.")] = "",
+    deployment: Annotated[
+        str, typer.Option(help="Serve what this deployment says, by its name; see podium deploy.")
+    ] = "",
     token: Annotated[
         list[str] | None, typer.Option(help="A token kept elsewhere: env:NAME or keyring:NAME. May be repeated.")
     ] = None,
@@ -73,7 +76,7 @@ def serve(
     from studio.model_server.allowed_origins import read_origins
     from studio.model_server.request import RequestLimits
     from studio.model_server.server import ServeOptions, serve_http, serve_stdio
-    from studio.model_server.service import ServedModel
+    from studio.model_server.sides import ServedModel
 
     try:
         limits = RequestLimits(max_total_tokens=max_total_tokens, max_cost=max_cost, deadline_s=deadline)
@@ -82,6 +85,13 @@ def serve(
     options = TurnOptions(without=tuple(without or ()), finalizer=None if finalizer else False)
     orchestrator = add_options(orchestrator, options)
     model = ServedModel(pool, orchestrator, name, limits, at_once, mode, record)
+    if deployment:
+        if model != ServedModel("starter", "", max_concurrency=at_once):
+            raise PoolError(
+                f"what {deployment} serves, with which limits, is set by `podium deploy {deployment}`; with "
+                "--deployment say only where to listen and whom to let in"
+            )
+        model = ServedModel("", "", deployment, max_concurrency=at_once, deployment=deployment)
     if mcp:
         serve_stdio(model, home)
     else:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import ColumnElement, Engine, create_engine, delete
+from sqlalchemy import ColumnElement, Engine, create_engine, delete, or_
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Mapped
 from sqlmodel import Session, SQLModel, col, select
@@ -152,7 +152,8 @@ def _find_runs(engine: Engine, conditions: Sequence[ColumnElement[bool]]) -> tup
         while sources:
             made = dict[str, str]()
             for ids in _split(sources):
-                descends = col(EpisodeRow.parent).in_(ids) | col(EpisodeRow.what_if_of).in_(ids)
+                columns = (EpisodeRow.parent, EpisodeRow.what_if_of, EpisodeRow.shadow_of)
+                descends = or_(*(col(column).in_(ids) for column in columns))
                 made |= dict(session.exec(select(EpisodeRow.id, EpisodeRow.query).where(descends)).all())
             sources = [key for key in made if key not in chosen]
             chosen |= made

@@ -1,4 +1,4 @@
-"""Deletes and renames what a data folder holds: pools, traces, jobs, checkpoints, evaluations, publications.
+"""Deletes and renames what a data folder holds: pools, traces, jobs, checkpoints and so on.
 
 Everything that is deleted goes to the trash, and what depends on it is named first. What is in use is refused.
 """
@@ -20,6 +20,8 @@ from pool_registry.errors import StorageError
 from pool_registry.storage.pool_store import PoolHeadRow, PoolVersionRow, copy_head, keep_versions
 from pool_registry.text import count_of
 from studio.access.pool_rights import ReadOnlyPoolRow, ReadOnlyPools
+from studio.deployments.states import ServingSide
+from studio.deployments.store import DeploymentChangeRow, Deployments
 from studio.housekeeping.trash import Trash, TrashEntry
 from studio.model_server.server_record import list_servers
 from studio.orchestrators.default import STARTER
@@ -62,6 +64,7 @@ class Things:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._jobs = JobStore(store.engine, store.home)
+        self._deployments = Deployments(store.engine)
         self.trash = Trash(store.engine, store.home)
         self.kinds: Mapping[str, ThingKind] = {
             "pool": ThingKind(self._pool_dependents, self._delete_pool, self._rename_pool),
@@ -72,6 +75,7 @@ class Things:
             "checkpoint": ThingKind(self._checkpoint_dependents, self._delete_checkpoint),
             "evaluation": ThingKind(self._evaluation_dependents, self._delete_evaluation),
             "publication": ThingKind(self._publication_dependents, self._delete_publication),
+            "deployment": ThingKind(self._deployment_dependents, self._delete_deployment),
         }
 
     def find_dependents(self, kind: str, name: str) -> Dependents:
@@ -161,6 +165,7 @@ class Things:
         blocking = [
             f"a server on port {one.port} serves it" for one in list_servers(self._store.home) if one.pool == name
         ]
+        blocking += [f"deployment {one} serves it" for one in self._list_deployments(lambda side: side.pool == name)]
         blocking += [f"job {row.id} uses it" for row in self._list_jobs_in_use() if self._job_uses(row.id, name)]
         making = read_making(TaskBook(self._tasks_file(name)).making_file)
         if making is not None and making.state == "running":
@@ -262,7 +267,25 @@ class Things:
         jobs = [
             row for row in self._list_jobs_in_use() if row.id != name.partition("@")[0] and self._job_uses(row.id, name)
         ]
-        return [f"a server on port {one.port} serves it" for one in servers] + [f"job {row.id} uses it" for row in jobs]
+        deployments = self._list_deployments(lambda side: _names(side.orchestrator, name))
+        return [
+            *(f"a server on port {one.port} serves it" for one in servers),
+            *(f"deployment {one} uses it, or a rollback of it would" for one in deployments),
+            *(f"job {row.id} uses it" for row in jobs),
+        ]
+
+    def _list_deployments(self, needs: Callable[[ServingSide], bool]) -> list[str]:
+        """The deployments that serve, try or may roll back to what is needed."""
+        return list(dict.fromkeys(name for name, side in self._deployments.list_uses() if needs(side)))
+
+    def _deployment_dependents(self, name: str) -> Dependents:
+        self._deployments.latest(name)
+        servers = [one for one in list_servers(self._store.home) if one.deployment == name]
+        blocking = tuple(f"a server on port {one.port} serves it" for one in servers)
+        return Dependents(blocking, ("its history goes with it; the traces of its requests stay",))
+
+    def _delete_deployment(self, name: str) -> TrashEntry:
+        return self.trash.put("deployment", name, [("deployment_change", col(DeploymentChangeRow.deployment) == name)])
 
     def _find_checkpoint(self, name: str) -> Path:
         if name in STARTERS:

@@ -141,7 +141,7 @@ def _add_routes(app: FastAPI, model: ServedModel) -> None:
     async def chat(request: Request) -> Response:
         body = await read_request(request, ChatRequest, model.name)
         checked = await run_in_threadpool(body.episode_request)
-        service, episode = _start_episode(request, checked)
+        service, episode = await _start_episode(request, checked)
         completion = ChatCompletion(model.name, _fingerprint(service), episode)
         if checked.stream:
             return sse.stream(completion.stream(), _headers(episode))
@@ -159,6 +159,7 @@ def _add_routes(app: FastAPI, model: ServedModel) -> None:
     async def complete(request: Request) -> Response:
         body = await read_request(request, CompletionRequest, model.name)
         service: Service = request.app.state.service
+        await service.refresh()
 
         def start(one: EpisodeRequest) -> ServedEpisode:
             return service.start_episode(one, request.state.user)
@@ -175,13 +176,14 @@ def _add_routes(app: FastAPI, model: ServedModel) -> None:
         kept, user = _kept(request), request.state.user
         earlier = kept.find(body.previous_response_id, user).conversation if body.previous_response_id else []
         checked = await run_in_threadpool(body.episode_request, earlier)
-        if checked.background and not model.record:
+        service: Service = request.app.state.service
+        if checked.background and not service.record:
             message = "this server keeps nothing, so there would be no response to fetch later; leave background out"
             raise ApiError(400, message, "unsupported_value", "background")
-        _, episode = _start_episode(request, checked)
+        _, episode = await _start_episode(request, checked)
 
         def keep(document: dict[str, Any]) -> None:
-            if model.record and (checked.keep or checked.background):
+            if service.record and (checked.keep or checked.background):
                 kept.keep(user, checked.messages, document)
 
         response = ModelResponse(model.name, episode, body, keep)
@@ -241,8 +243,9 @@ def _start_in_background(request: Request, response: ModelResponse) -> dict[str,
     return document
 
 
-def _start_episode(request: Request, checked: EpisodeRequest) -> tuple[Service, ServedEpisode]:
+async def _start_episode(request: Request, checked: EpisodeRequest) -> tuple[Service, ServedEpisode]:
     service: Service = request.app.state.service
+    await service.refresh()
     return service, service.start_episode(checked, request.state.user)
 
 
@@ -255,7 +258,7 @@ def _headers(episode: ServedEpisode | TextCompletion) -> dict[str, str]:
     names = shorten(", ".join(episode.ignored), MAX_HEADER_CHARS)
     ignored = {IGNORED_HEADER: names.encode("ascii", "replace").decode()} if names else {}
     trace = {TRACE_HEADER: episode.trace} if episode.trace else {}
-    return {**trace, **ignored}
+    return {**episode.headers, **trace, **ignored}
 
 
 async def _await_response(

@@ -61,14 +61,15 @@ class HeldRuns(Protocol):
     """The runs of a server whose plan waits, with what their requests came with."""
 
     def find_held(self, episode_id: str, /) -> EpisodeSetup | None: ...
+    def find_pool(self, pool_hash: str, /) -> LivePool | None: ...
     def resume_held(self, plan: WaitingPlan, decision: Decision, user: str, /) -> ServedEpisode: ...
 
 
 class Approvals:
     """Decides about plans that wait, on the event loop of a served model."""
 
-    def __init__(self, store: Store, pool: LivePool, held: HeldRuns) -> None:
-        self._store, self._pool, self._held = store, pool, held
+    def __init__(self, store: Store, held: HeldRuns) -> None:
+        self._store, self._held = store, held
         self._running: set[asyncio.Task[Episode]] = set()
 
     def list(self, user: str) -> list[dict[str, Any]]:
@@ -130,8 +131,8 @@ class Approvals:
         return self._describe_run(episode)
 
     async def _start(self, plan: WaitingPlan, user: str, decision: ServedDecision) -> Any:
-        own = plan.pool.hash == self._pool.hash
-        pool = self._pool if own else open_live_pool(plan.pool)
+        open_pool = self._held.find_pool(plan.pool.hash)
+        pool = open_pool or open_live_pool(plan.pool)
         made = _make_decision(plan, pool, user, decision)
         run = prepare_resumed(self._store, pool, plan.episode, made)
         claim_plan(self._store, plan)
@@ -140,7 +141,7 @@ class Approvals:
             try:
                 return await run.run()
             finally:
-                if not own:
+                if open_pool is None:
                     await pool.close()
 
         return finish()

@@ -78,7 +78,7 @@ class TextCompletion:
     ) -> None:
         self._requests, self._echo, self._start = requests, echo, start
         self._episode = start(requests[0])
-        self.trace, self.ignored = self._episode.trace, self._episode.ignored
+        self.trace, self.ignored, self.headers = self._episode.trace, self._episode.ignored, self._episode.headers
         self._usage = NO_USAGE
         self._head: dict[str, Any] = {
             "id": f"cmpl-{self._episode.id}",

@@ -71,6 +71,7 @@ def create_mcp_server(service: Callable[[], Service], *, holds_plans: bool = Fal
         try:
             limits = build_run_limits(without_workers or (), max_cost, seen_by)
             request = EpisodeRequest(query, question=query, run_limits=limits, finalizer=finalizer, for_person=False)
+            await service().refresh()
             served = service().start_episode(request, _token_owner(context))
         except (ApiError, InvalidRunLimits) as refusal:
             raise ToolError(str(refusal)) from refusal

@@ -68,11 +68,19 @@ class ServedEpisode:
     """One episode that answers a request, or several where it calls the client's tools, and the sink of its events.
 
     Iterate over `events`, then ask for the `answer`. `stop` ends it; `release` does, unless it waits for the client.
-    Without `record` no event is stored.
+    Without `record` no event is stored. `headers` say which side of a deployment it is.
     """
 
-    def __init__(self, store: Store, setup: EpisodeSetup, user: str, record: bool = True) -> None:
+    def __init__(
+        self,
+        store: Store,
+        setup: EpisodeSetup,
+        user: str,
+        record: bool = True,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self._store, self.setup, self.user, self.record = store, setup, user, record
+        self.headers = dict(headers or {})
         self.request = setup.request
         self.waits = False
         self.requests = 1

@@ -19,9 +19,11 @@ from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.errors import StorageError
 from studio.access.accounts import Tokens
 from studio.access.request_guards import LOOPBACK
+from studio.deployments.store import Deployments
 from studio.frame.ports import HOST, check_port
 from studio.model_server.server_record import ServerRecord, remove_record, write_record
-from studio.model_server.service import ServedModel, Service
+from studio.model_server.service import Service
+from studio.model_server.sides import ServedModel, build_served_model
 from studio.orchestrators.default import choose_default
 from studio.prepare import open_whole_store
 
@@ -106,7 +108,11 @@ def _create_app(store: Store, model: ServedModel, options: ServeOptions) -> Fast
 
 
 def _choose_orchestrator(store: Store, model: ServedModel) -> ServedModel:
-    """The model with an orchestrator, where none was named; options stay."""
+    """The model with an orchestrator, where none was named; options stay. A deployment is what its record says. Raises
+    DeploymentNotFound."""
+    if model.deployment:
+        serving = Deployments(store.engine).latest(model.deployment).state.serving
+        return build_served_model(model.deployment, serving, model.max_concurrency)
     name, options = split_options(model.orchestrator)
     if name:
         return model
@@ -118,7 +124,7 @@ async def _check_model(store: Store, model: ServedModel) -> None:
     """Raise now what would otherwise fail at start-up: an unknown pool or orchestrator."""
     from orchestrator.policies.registry import make_orchestrator
 
-    pool = open_live_pool(store.pools.latest(model.pool).pool)
+    pool = open_live_pool(model.read_pool(store).pool)
     try:
         make_orchestrator(model.orchestrator, pool)
     finally:
@@ -170,6 +176,7 @@ def _report_state(
                 typer.echo(f"Serving {model.name}: {last.url}  (stop with Ctrl-C)")
             now = last.model_copy(
                 update={
+                    **_describe_serving(service),
                     "state": "ready",
                     "running": service.running,
                     "answered": service.answered,
@@ -183,14 +190,21 @@ def _report_state(
         remove_record(store.home, last)
 
 
+def _describe_serving(service: Service) -> dict[str, object]:
+    """What a deployment serves by now."""
+    model = service.sides.serving.model
+    return {"orchestrator": model.orchestrator, **({} if model.version is None else {"version": model.version})}
+
+
 def _new_record(store: Store, model: ServedModel, options: ServeOptions) -> ServerRecord:
     return ServerRecord(
         host=options.host,
         port=options.port,
         pool=model.pool,
-        version=store.pools.latest(model.pool).version,
+        version=model.read_pool(store).version,
         orchestrator=model.orchestrator,
         model=model.name,
+        deployment=model.deployment,
         owner=this_process(),
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
         state="starting",

@@ -28,6 +28,7 @@ class ServerRecord(BaseModel):
     version: int
     orchestrator: str
     model: str
+    deployment: str = ""
     owner: str
     started_at: str
     state: Literal["starting", "ready"]

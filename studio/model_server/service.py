@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.checkpoints import checkpoint_names
@@ -19,63 +18,46 @@ from orchestrator.engine.release import Decision
 from orchestrator.errors import InvalidQuery, OrchestratorError
 from orchestrator.policies.model import warm_up
 from orchestrator.traces.store import Store
-from pool_registry.calls.call_cache import CallCache
-from pool_registry.calls.call_cache_table import DatabaseCacheStore
-from pool_registry.calls.live_pool import LivePool, open_live_pool
-from pool_registry.deployment_mode import ModeName, tighten_mode
+from pool_registry.calls.live_pool import LivePool
+from pool_registry.deployment_mode import DeploymentMode, tighten_mode
 from pool_registry.errors import WorkerFault
 from studio.approvals import WaitingPlan, claim_plan
-from studio.episodes import SERVED, make_orchestrator_with_memory, prepare_resumed, prepare_run
+from studio.episodes import SERVED, prepare_resumed, prepare_run
 from studio.model_server.approvals import Approvals
 from studio.model_server.client_tools import read_episode_id
 from studio.model_server.errors import ApiError, invalid_value
 from studio.model_server.kept_responses import KeptResponses
-from studio.model_server.request import EpisodeRequest, RequestLimits, tighten_limits
+from studio.model_server.request import EpisodeRequest, tighten_limits
 from studio.model_server.served_episode import ServedEpisode
 from studio.model_server.setup import EpisodeSetup
+from studio.model_server.shadows import Shadows
+from studio.model_server.sides import ServedModel, Sides
+
+__all__ = ["ServedModel", "Service", "holds_plans"]
 
 CLOSE_S = 5.0
 MAX_HELD = 1000  # runs whose plan waits that the server keeps the client's tools of
 
 
-@dataclass(frozen=True, slots=True)
-class ServedModel:
-    """A pool and an orchestrator under one model name, with the server's own limits."""
-
-    pool: str
-    orchestrator: str
-    model: str = ""
-    limits: RequestLimits = field(default_factory=RequestLimits)
-    max_concurrency: int = 128
-    mode: ModeName | None = None  # stricter than the pool's
-    record: bool = True  # False: nothing of any request is stored
-
-    @property
-    def name(self) -> str:
-        """The model's name for clients."""
-        return self.model or f"podium-{self.pool}"
-
-
 class Service:
-    """Answers requests with one pool and one orchestrator. Make and close it on the event loop that serves.
+    """Answers requests with one pool and one orchestrator, or with those of a deployment. Make and close it on the
+    event loop that serves.
 
     Raises PoolNotFound, InvalidPool or UnknownOrchestrator when the model cannot be served.
     """
 
     def __init__(self, store: Store, model: ServedModel) -> None:
         self.store, self.model = store, model
-        stored = store.pools.latest(model.pool)
-        self._pool: LivePool = open_live_pool(stored.pool, CallCache(DatabaseCacheStore(store.engine)))
+        self.sides = Sides(store, model)
         self._tasks: set[asyncio.Task[Episode]] = set()
         self._episodes: dict[str, ServedEpisode] = {}
         self._background: set[asyncio.Task[None]] = set()
-        self.mode = tighten_mode(self._pool.pool.mode, model.mode)
         self._held: dict[str, EpisodeSetup] = {}  # of runs whose plan waits, by their ids
-        self.approvals = Approvals(store, self._pool, self)
+        self.approvals = Approvals(store, self)
         self.responses = KeptResponses(store.home)
         self.responses.delete_old()
         self.answered = self.failed = 0  # runs that ended with an answer, and without one
-        make_orchestrator_with_memory(store, self._pool, model.orchestrator)  # raises now what every request would
+        self._shadows = Shadows(store, lambda: self.running)
         self._warming = asyncio.create_task(self._warm_up())
 
     @property
@@ -84,8 +66,25 @@ class Service:
         return sum(not episode.waits for episode in self._episodes.values())
 
     @property
+    def mode(self) -> DeploymentMode:
+        return self.sides.serving.mode
+
+    @property
     def pool_hash(self) -> str:
-        return self._pool.hash
+        return self.sides.serving.pool.hash
+
+    @property
+    def record(self) -> bool:
+        """Whether anything of a request may be stored."""
+        return self.sides.serving.model.record
+
+    async def refresh(self) -> None:
+        """Take over what the record of a deployment says now; a request is answered by what served when it came. Raises
+        ApiError where the record cannot be read."""
+        if await self.sides.refresh():
+            self._warming.cancel()
+            self._warming = asyncio.create_task(self._warm_up())
+            await self._close_unused()
 
     def start_episode(self, request: EpisodeRequest, user: str) -> ServedEpisode:
         """Start an episode, or go on with the one that waits for the outputs which the request brings. Raises ApiError
@@ -93,37 +92,41 @@ class Service:
 
         Episodes read the pool's failure memory but add nothing to it: queries of strangers are not learnt from.
         """
+        self._shadows.make_way()
         waiting = self._resume(request, user)
         if waiting is not None:
             return waiting
         if self.running >= self.model.max_concurrency:
             message = f"{self.model.max_concurrency} requests are being answered; try again in a moment"
             raise ApiError(429, message, "rate_limit_exceeded", headers={"retry-after": "1"})
-        record = request.record and self.model.record
-        mode = tighten_mode(self.mode, request.mode)
+        side = self.sides.choose(request, user)
+        record = request.record and side.model.record
+        mode = tighten_mode(side.mode, request.mode)
         if not record and mode.name != "autonomous":
             message = f"in the mode {mode.name} plans wait for a person, who reads them where they are stored"
             raise ApiError(400, message, "unsupported_value", "store")
-        setup = EpisodeSetup(self._pool if record else self._pool.forget_calls(), self.model.orchestrator, request)
-        episode = ServedEpisode(self.store, setup, user, record)
-        allowed = tighten_limits(self._pool.pool.limits, self.model.limits, request.limits)
+        setup = EpisodeSetup(side.pool if record else side.pool.forget_calls(), side.orchestrator, request)
+        episode = ServedEpisode(self.store, setup, user, record, side.headers)
+        allowed = tighten_limits(side.pool.pool.limits, side.model.limits, request.limits)
         try:
             run = prepare_run(
                 self.store, setup.pool, setup.orchestrator, setup.query,
                 user=user, source=SERVED, limits=setup.take_limits(allowed), sink=episode, graded=False,
-                mode=mode, wrap=setup.wrap, for_person=setup.for_person,
+                mode=mode, wrap=setup.wrap, for_person=setup.for_person, served_as=side.served_as,
             )  # fmt: skip
         except InvalidQuery as error:
             raise ApiError(400, str(error), "invalid_value") from error
         except OrchestratorError as error:
             if request.run_limits.without_workers:
-                raise invalid_value(
-                    "podium.without_workers", f"{self.model.orchestrator} needs more: {error}"
-                ) from error
+                raise invalid_value("podium.without_workers", f"{side.orchestrator} needs more: {error}") from error
             # A checkpoint that was deleted meanwhile.
             raise ApiError(503, str(error), "orchestrator_failed") from error
         self._follow(episode, episode.start(run))
         return episode
+
+    def find_pool(self, pool_hash: str) -> LivePool | None:
+        """A pool that is open here, by its hash."""
+        return self.sides.find_pool(pool_hash)
 
     def find_held(self, episode_id: str) -> EpisodeSetup | None:
         """What the request of a run whose plan waits came with; None after a restart of the server."""
@@ -154,6 +157,7 @@ class Service:
         ended = None if task.cancelled() or task.exception() is not None else task.result().ended
         if ended is not None and ended.outcome == "answered":
             self.answered += 1
+            self._shadows.offer(self.sides, episode)
         elif ended is not None or task.cancelled() or task.exception() is not None:
             self.failed += 1
         else:
@@ -187,19 +191,26 @@ class Service:
         self._warming.cancel()
         for episode in list(self._episodes.values()):
             episode.stop()
+        await self._shadows.close()
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=CLOSE_S)
         if self._background:
             await asyncio.wait(set(self._background), timeout=CLOSE_S)
-        await self._pool.close()
+        await self.sides.close()
 
     async def _warm_up(self) -> None:
-        """Load a checkpoint before the first request; errors are reported to that request."""
-        if self.model.orchestrator in checkpoint_names():
+        """Load checkpoints before their first request; errors are reported to that request."""
+        sides = [side for side in (self.sides.serving, self.sides.candidate) if side is not None]
+        for name in [side.orchestrator for side in sides if side.orchestrator in checkpoint_names()]:
             with suppress(OrchestratorError, WorkerFault):
-                await warm_up(self.model.orchestrator)
+                await warm_up(name)
+
+    async def _close_unused(self) -> None:
+        """Close the pools of versions that are served no more, once no run uses them."""
+        setups = [*(episode.setup for episode in self._episodes.values()), *self._held.values()]
+        await self.sides.close_unused({setup.pool.hash for setup in setups} | self._shadows.pools)
 
 
 def holds_plans(store: Store, model: ServedModel) -> bool:
     """Whether plans of this model may have to wait for a person."""
-    return tighten_mode(store.pools.latest(model.pool).pool.mode, model.mode).name != "autonomous"
+    return tighten_mode(model.read_pool(store).pool.mode, model.mode).name != "autonomous"

@@ -314,6 +314,16 @@ PROMISES = (
         100,
     ),
     Promise(
+        "deployments",
+        "A killed promotion or rollback leaves what served before or what serves after, whole, and the server goes on",
+        "kill -9 of a process that promotes and rolls back",
+        "random",
+        ("tests/studio/model_server/test_deployment_kills.py",),
+        "",
+        20,
+        200,
+    ),
+    Promise(
         "slow clients",
         "Clients that read slowly or send half a request slow nobody else down to half",
         "a client beside a normal one",

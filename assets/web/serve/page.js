@@ -5,6 +5,7 @@ import { plain } from "../lib/reply.js";
 import { button, busy, select } from "../lib/controls.js";
 import { copyButton, count, el, heading, recall } from "../lib/dom.js";
 import { needs } from "../lib/rights.js";
+import { DeploymentList } from "./deployments.js";
 import { snippets } from "./snippets.js";
 
 const REFRESH_MS = 2000;
@@ -14,7 +15,7 @@ export function mount(root) {
   new ServePage(root).start();
 }
 
-class ServePage {
+export class ServePage {
   /** @param {HTMLElement} root */
   constructor(root) {
     this.cards = new Map();
@@ -26,7 +27,8 @@ class ServePage {
     this.tokens = el("ul.serve-tokens");
     this.fresh = el("div.serve-fresh");
     const side = el("div.serve-side", {}, this.startCard(), this.tokenCard());
-    const columns = el("div.serve-columns", {}, this.servers, side);
+    this.deployments = new DeploymentList(this);
+    const columns = el("div.serve-columns", {}, el("div.serve-main", {}, this.deployments.root, this.servers), side);
     const page = el(
       "div.page-body.serve-page", {}, heading("Serve", "Use a pool from your own programs as if it were one model, by the OpenAI API or by MCP."),
       this.message, columns,
@@ -58,7 +60,8 @@ class ServePage {
     for (const name of [suggestion, preset]) if (name && !choices.some(([other]) => other === name)) choices.unshift([name, name]);
     this.fill(this.orchestrator, choices, preset || suggestion);
     if (document.activeElement !== this.port && !this.portTouched) this.port.value = String(state.port);
-    if (first) this.go.disabled = false;
+    if (first) this.go.disabled = this.keep.disabled = false;
+    this.deployments.draw(state);
     this.drawServers();
     this.drawTokens();
   }
@@ -85,6 +88,8 @@ class ServePage {
     this.name = el("input.serve-input", { type: "text", placeholder: "podium-POOL", maxlength: 200 });
     this.everywhere = el("input", { type: "checkbox" });
     this.go = needs(el("button.page-primary", { type: "submit", disabled: "" }, "Start serving"), "serve/start"); // until pools are there to choose
+    this.keep = needs(button("Deploy under this name", () => busy(this.keep, "Checking …", () => this.deploy())), "serve/deploy");
+    this.keep.disabled = true;
     const two = el("div.serve-two", {}, this.field("port", "Port", this.port), this.field("name", "Model name", this.name));
     const check = el("label.serve-check", {}, this.everywhere, "Let other machines in (with a token)");
     this.problems.everywhere = el("span.serve-problem", { role: "alert" });
@@ -92,7 +97,8 @@ class ServePage {
     const card = el(
       "form.serve-card", { "aria-label": "Serve a pool", novalidate: "" }, el("h2", {}, "Serve a pool"),
       this.field("pool", "Pool", this.pool), this.field("orchestrator", "Orchestrator", this.orchestrator), two, check,
-      this.problems.everywhere, this.problems[""], this.go,
+      this.problems.everywhere, this.problems[""], this.go, this.keep,
+      el("p.serve-lead", {}, "A deployment keeps its name while what answers changes: try another orchestrator on its requests, promote it, roll back."),
     );
     card.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -111,14 +117,28 @@ class ServePage {
     return el("label.serve-field", {}, el("span.serve-label", {}, label), input, problem);
   }
 
+  async deploy() {
+    const done = await sendCommand("serve", {
+      action: "deploy", pool: this.pool.value, orchestrator: this.orchestrator.value, name: this.name.value.trim(),
+    });
+    this.showProblems(done);
+    if (done.ok) this.say(done.message);
+    await this.load();
+  }
+
+  /** @param {{ problems: [string, string][] }} done */
+  showProblems(done) {
+    for (const [name, node] of Object.entries(this.problems))
+      node.textContent = plain(done.problems.filter(([where]) => (where in this.problems ? where : "") === name));
+  }
+
   async begin() {
     const settings = {
       pool: this.pool.value, orchestrator: this.orchestrator.value, name: this.name.value.trim(), port: Number(this.port.value),
       everywhere: this.everywhere.checked,
     };
     const done = await sendCommand("serve", { action: "start", ...settings });
-    for (const [name, node] of Object.entries(this.problems))
-      node.textContent = plain(done.problems.filter((/** @type {string[]} */ [where]) => (where in this.problems ? where : "") === name));
+    this.showProblems(done);
     if (done.ok) {
       this.portTouched = false;
       this.say(done.message);
@@ -142,7 +162,7 @@ class ServePage {
       }
       this.cards.get(key).update(server);
     }
-    if (servers.size) this.empty.remove();
+    if (servers.size || this.state.deployments.length) this.empty.remove();
     else this.servers.append(this.empty);
   }
 
@@ -223,8 +243,8 @@ class ServerCard {
     /** @type {boolean|undefined} */
     this.guarded = undefined; // whether a request needs a token
     this.root = el("article.serve-card.serve-server", { "data-port": server.port, "aria-label": server.model });
-    const title =
-      el("div.serve-title", {}, el("h2", {}, server.model), el("p", {}, `Pool ${server.pool} v${server.version} · ${server.orchestrator_label}`));
+    this.about = el("p");
+    const title = el("div.serve-title", {}, el("h2", {}, server.model), this.about);
     this.pill = el("span.traces-pill");
     this.stop = needs(button("Stop", () => this.end(server.port), "page-button"), "serve/stop");
     const head = el("header.serve-head", {}, title, this.pill, this.stop);
@@ -246,6 +266,7 @@ class ServerCard {
 
   /** @param {import("../types").ServedModel} server */
   update(server) {
+    this.about.textContent = `Pool ${server.pool} v${server.version} · ${server.orchestrator_label}`;
     const starting = server.state === "starting";
     this.pill.textContent = starting ? "starting" : server.running ? `${count(server.running)} running` : "ready";
     this.pill.dataset.kind = starting || server.running ? "running" : "good";

@@ -21,6 +21,8 @@ const WORDS = {
 const KINDS = { correct: "good", answered: "odd", stopped: "odd", interrupted: "odd", running: "running", waiting: "running", rejected: "odd" };
 
 /** @type {Record<string, string>} */
+const SIDES = { candidate: " · candidate", shadow: " · in the shadow" }; // of a deployment
+/** @type {Record<string, string>} */
 const SOURCES = { mine: "Mine", served: "Served", evaluation: "Evaluation", training: "Training" };
 // Columns that the list can be sorted by, and the field of the summary behind each.
 /** @type {Record<string, string>} */
@@ -190,7 +192,7 @@ class TracesPage {
     box.addEventListener("change", () => this.choose(trace.id, box.checked));
     return el("tr", { "data-episode": trace.id }, cell("Choose", box), cell("Query", link),
       cell("Result", result(trace)),
-      cell("Orchestrator", el("span", { title: trace.orchestrator }, trace.orchestrator_label)),
+      cell("Orchestrator", el("span", { title: trace.orchestrator }, trace.orchestrator_label, SIDES[trace.side])),
       cell("Pool", trace.pool),
       cell("Source", SOURCES[trace.source] || ""),
       cell("User", trace.user),

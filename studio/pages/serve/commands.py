@@ -20,6 +20,7 @@ from studio.frame.ports import check_port
 from studio.model_server import server_record
 from studio.orchestrators.choices import orchestrator_choices
 from studio.orchestrators.default import choose_default
+from studio.pages.serve.deployments import DeploymentCommands
 from studio.pages.serve.schema import NewToken, ServedModel, ServeState, TokenLine
 from studio.runtime import Runtime
 
@@ -34,6 +35,8 @@ class ServeCommands(PageCommands):
     def __init__(self, runtime: Runtime) -> None:
         self._home = runtime.store.home
         self._pools, self._tokens = runtime.store.pools, Tokens(runtime.store.engine)
+        self.deployments = DeploymentCommands(runtime)
+        self.parts = (self.deployments,)
         self._started: list[subprocess.Popen[bytes]] = []
         self._lock = threading.Lock()
 
@@ -44,6 +47,7 @@ class ServeCommands(PageCommands):
         defaults = {name: choose_default(self._pools.latest(name).pool) for name in self._pools.names()}
         return ServeState(
             servers=[_describe_server(server) for server in served],
+            deployments=self.deployments.list_cards(served),
             tokens=[
                 TokenLine(name=token.name, created_at=token.created_at) for token in self._tokens.list(_name_whose())
             ],
@@ -60,7 +64,7 @@ class ServeCommands(PageCommands):
     @command("owner")
     def start(self, fields: Fields) -> PageReply:
         """Start a server and wait until it answers. Raises PoolError; InvalidPool for fields."""
-        pool, orchestrator, name = text(fields, "pool"), text(fields, "orchestrator"), words(fields, "name")
+        name, options = _read_served(fields)
         host = EVERYWHERE if fields.get("everywhere") is True else "127.0.0.1"
         port = _port(fields)
         if host == EVERYWHERE and not self._tokens.list():
@@ -69,10 +73,10 @@ class ServeCommands(PageCommands):
             check_port(port, host)
         except StorageError as error:
             raise InvalidPool([("port", str(error).partition(";")[0])]) from error
-        options = {"pool": pool, "orchestrator": orchestrator, "port": port, "host": host, "name": name}
+        options |= {"port": port, "host": host}
         process, log = self._spawn([f"--{option}={value}" for option, value in options.items() if value])
         self._await(process, port, log)
-        return PageReply(f"{name or f'podium-{pool}'} is being served on port {port}.")
+        return PageReply(f"{name} is being served on port {port}.")
 
     @command("owner")
     def stop(self, fields: Fields) -> PageReply:
@@ -120,6 +124,15 @@ class ServeCommands(PageCommands):
         """Reap servers that have ended, or they stay in the process table as zombies."""
         with self._lock:
             self._started = [process for process in self._started if process.poll() is None]
+
+
+def _read_served(fields: Fields) -> tuple[str, dict[str, object]]:
+    """The name that clients will use, and the options that say what is served: a deployment, or pool and orchestrator.
+    Raises InvalidPool."""
+    if deployment := words(fields, "deployment"):
+        return deployment, {"deployment": deployment}
+    pool, orchestrator, name = text(fields, "pool"), text(fields, "orchestrator"), words(fields, "name")
+    return name or f"podium-{pool}", {"pool": pool, "orchestrator": orchestrator, "name": name}
 
 
 def _describe_server(server: server_record.ServerRecord) -> ServedModel:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from studio.access.roles import UserRole
 from studio.frame.document import PageDocument
+from studio.pages.serve.deployment_schema import DeploymentCard
 
 
 class ServedModel(PageDocument):
@@ -19,6 +20,7 @@ class ServedModel(PageDocument):
     orchestrator: str
     orchestrator_label: str
     model: str
+    deployment: str
     started_at: str
     state: Literal["starting", "ready"]
     running: int
@@ -40,6 +42,7 @@ class ServeState(PageDocument):
     """
 
     servers: list[ServedModel]
+    deployments: list[DeploymentCard]
     tokens: list[TokenLine]
     guarded: bool
     role: UserRole

@@ -25,7 +25,7 @@ STATES = ("running", "waiting", "correct", "wrong", "interrupted", *get_args(Out
 
 
 class TraceLine(PageDocument):
-    """One run of the list; `state` is running, interrupted or the outcome."""
+    """One run of the list; `state` is running, interrupted or the outcome, `side` that of a deployment."""
 
     id: str
     started_at: str
@@ -43,6 +43,7 @@ class TraceLine(PageDocument):
     tokens: int
     cost: float
     source: str
+    side: str
     starred: bool
 
 
@@ -121,6 +122,7 @@ def _build_line(row: EpisodeRow, starred: bool) -> TraceLine:
         tokens=row.tokens,
         cost=row.cost,
         source=row.source,
+        side=row.side,
         starred=starred,
     )
 
