@@ -17,6 +17,7 @@ from studio.cli import (
     export,
     foreign_checkpoints,
     housekeeping,
+    improve,
     memory,
     pool,
     publish,
@@ -51,6 +52,7 @@ app.command()(approvals.approvals)
 app.command()(binding.binding)
 app.command("make-orchestrator")(foreign_checkpoints.make_orchestrator)
 app.command()(credit.credit)
+app.command()(improve.improve)
 app.command()(restore.restore)
 app.command("delete")(housekeeping.delete)
 app.command("rename")(housekeeping.rename)
