@@ -19,6 +19,7 @@ from studio.cli import (
     housekeeping,
     improve,
     memory,
+    notices,
     pool,
     publish,
     restore,
@@ -53,6 +54,7 @@ app.command()(binding.binding)
 app.command("make-orchestrator")(foreign_checkpoints.make_orchestrator)
 app.command()(credit.credit)
 app.command()(improve.improve)
+app.command()(notices.notices)
 app.command()(restore.restore)
 app.command("delete")(housekeeping.delete)
 app.command("rename")(housekeeping.rename)

@@ -25,6 +25,8 @@ from trainer.improve.record import (
 )
 from trainer.improve.site import Site
 from trainer.improve.stages import STAGES, Facts, choose_stage
+from trainer.notices.send import Notice, notify
+from trainer.notices.settings import NoticeKind
 from trainer.results.improvement import ImprovementReport, write_report
 from trainer.results.rows import read_results
 from trainer.tasks.practice.stored import open_task_book
@@ -127,7 +129,16 @@ def _finish(improvement: Improvement, site: Site) -> ImprovementReport:
         measuring.append(site.run_job(improvement, "general", general))
     report = _report(improvement, site, [learning, *measuring], measuring, general is not None)
     write_report(improvement.folder, report)
+    _notify(site, report)
     return report
+
+
+def _notify(site: Site, report: ImprovementReport) -> None:
+    """Tell whoever wants to know what the gate has decided."""
+    title = f"{report.candidate} may be promoted" if report.promotable else f"{report.candidate} is refused"
+    kind: NoticeKind = "candidate_ready" if report.promotable else "gate_refused"
+    text = " ".join(report.reasons)
+    notify(site.store.home, Notice(kind=kind, title=title, text=text, pool=report.pool, queries=report.worse))
 
 
 def _report(
