@@ -36,6 +36,13 @@ def improve(
     again: Annotated[
         bool, typer.Option("--again", help="Also tasks that were set aside because a candidate got worse with them.")
     ] = False,
+    every: Annotated[
+        str,
+        typer.Option(help="Improve it by itself, beside the studio: night, 03:30, sun 03:30, or off. Not now."),
+    ] = "",
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Stay, and improve at the times of --every, without a studio.")
+    ] = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
@@ -44,15 +51,18 @@ def improve(
     Exit code 0: it may be promoted, 1: the gate refuses it, 2: bad input or a job that failed (the same command goes
     on), 3: there are too few new tasks, and nothing was done.
     """
-    from studio.orchestrators.default import choose_default
+    from studio.improving.start import find_serving
     from trainer.improve.choose_tasks import TooFewTasks
     from trainer.improve.run import ImprovementOptions
     from trainer.improve.run import improve as run_improvement
     from trainer.improve.site import Site
     from trainer.jobs.queue import JobStore
 
+    if every or watch:
+        _set_and_watch(pool, every, serving, watch, home)
+        return
     with open_prepared_store(home) as store:
-        name = serving or choose_default(store.pools.latest(pool).pool)
+        name = serving or find_serving(store, pool)
         options = ImprovementOptions(
             name,
             stage,
@@ -78,6 +88,19 @@ def improve(
         typer.echo(f"Report: {improvement.folder}")
     if not report.promotable:
         raise typer.Exit(REFUSED)
+
+
+def _set_and_watch(pool: str, every: str, serving: str, watch: bool, home: str | None) -> None:
+    """Set a timer, and with `watch` begin what is due until Ctrl-C."""
+    from studio.improving.schedule import describe_timer, set_timer
+    from studio.improving.start import watch_timers
+
+    with open_prepared_store(home) as store:
+        store.pools.latest(pool)  # says so when there is no such pool
+        if every:
+            typer.echo(describe_timer(pool, set_timer(store.home, pool, every, serving)))
+        if watch:
+            watch_timers(store, lambda line: typer.echo(line, err=True))
 
 
 def describe_report(report: ImprovementReport) -> list[str]:
