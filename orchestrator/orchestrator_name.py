@@ -12,7 +12,7 @@ from typing import Self
 
 MAX_SAMPLES = 64
 _OPTION = re.compile(
-    r"\+(?:samples=([1-9][0-9]?)|(recursive)|without=([a-z_]+(?:,[a-z_]+)*)|who=([a-z]+)|(whole_query)"
+    r"\+(?:samples=([1-9][0-9]?)|(recursive)|without=([a-z_]+(?:,[a-z_]+)*)|who=([a-z]+(?:@[a-z0-9]+)?)|(whole_query)"
     r"|finalizer=(on|off)|(un)?constrained)$"
 )
 
@@ -22,7 +22,8 @@ class TurnOptions:
     """How a language model's turns are written. `samples` plans are tried for a turn, of which one is taken; a policy
     that draws answers itself draws so many. `constrained`: held to the grammar of the pool; None is the policy's own
     way. `recursive`: its first answer is shown to it once more. `without`: repairs of its turns that are off
-    (repairs/table.py). `who`: the score by which workers are chosen (choice/scores.py), "" for the policy's own way.
+    (repairs/table.py). `who`: the score by which workers are chosen (choice/scores.py), with `@KEY` as it was kept
+    (choice/own_predictors.py), "" for the policy's own way.
     `whole_query`: agents read the query, not the subtask that a plan wrote for them. `finalizer`: whether the pool's
     finalizer writes the final answer; None: by default of where it runs (policies/finalizer.py). Those that wrap an
     orchestrator stand in policies/options."""

@@ -18,7 +18,9 @@ from studio.cli import (
     export,
     foreign_checkpoints,
     housekeeping,
+    improve,
     memory,
+    notices,
     pool,
     publish,
     restore,
@@ -57,6 +59,8 @@ app.command()(approvals.approvals)
 app.command()(binding.binding)
 app.command("make-orchestrator")(foreign_checkpoints.make_orchestrator)
 app.command()(credit.credit)
+app.command()(improve.improve)
+app.command()(notices.notices)
 app.command()(restore.restore)
 app.command("delete")(housekeeping.delete)
 app.command("rename")(housekeeping.rename)

@@ -30,6 +30,8 @@ from trainer.learner.generator import is_out_of_memory
 from trainer.learner.ranks import SPENT, RankEnd, join_ranks, leave_ranks
 from trainer.memory_fit.advice import list_edits
 from trainer.memory_fit.gpu_state import describe_other_programs
+from trainer.notices.send import Notice, notify
+from trainer.notices.settings import NoticeKind
 from trainer.recipe import EVALUATE, WHO, Recipe
 
 log = logging.getLogger(__name__)
@@ -88,6 +90,8 @@ def _finish(job: str, jobs: JobStore, state: str, code: str, message: str) -> No
         jobs.start_rented()
     except SQLAlchemyError as error:
         log.error("the database cannot be written (%s); %s says how the job ended", error, jobs.folder(job).end)
+    kind: NoticeKind = "cap_reached" if code == SPENT else "job_ended"
+    notify(find_home(), Notice(kind=kind, title=f"Job {job} is {state}", text=message, job=job))
 
 
 def _run(job: str, store: Store, jobs: JobStore, job_folder: JobFolder, progress: _JobProgress) -> tuple[str, str, str]:

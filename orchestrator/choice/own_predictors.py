@@ -2,6 +2,9 @@
 
 PODIUM_HOME/success-predictors/POOL/NUMBER is a folder like the one that ships, with `figures.json`. Only a whole one
 gets its name, and the newest counts, so that nothing is lost where a training or this process is killed.
+
+Beside the numbers stand choices that were kept as they were at some time, POOL/kept-KEY: the outcomes of then, and the
+predictor, where it was not the one that ships. `+who=predictor@KEY` goes by one and never changes.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from pool_registry.atomic_write import draft_folder
 from pool_registry.storage.data_folder import find_home
 
 FIGURES_FILE = "figures.json"
+OUTCOMES_FILE = "outcomes.json"  # of a kept choice (traces/kept_choice.py)
 
 
 def find_own_folder(pool: str, home: Path | None = None) -> Path:
@@ -41,10 +45,15 @@ def keep_own_predictor(pool: str, write: Callable[[Path], object]) -> Path:
 
 def remove_own_predictor(pool: str) -> bool:
     """Go back to the predictor that ships. Returns whether there was another."""
-    folder = find_own_folder(pool)
-    there = bool(_list_versions(folder))
-    shutil.rmtree(folder, ignore_errors=True)
-    return there
+    versions = _list_versions(find_own_folder(pool))
+    for version in versions:
+        shutil.rmtree(version, ignore_errors=True)
+    return bool(versions)
+
+
+def find_kept_choice(pool: str, key: str) -> Path:
+    """The folder of a kept choice, which may not exist."""
+    return find_own_folder(pool) / f"kept-{key}"
 
 
 def _list_versions(folder: Path) -> list[Path]:

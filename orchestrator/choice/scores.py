@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from orchestrator.choice.outcomes import Outcome
-from orchestrator.choice.own_predictors import find_own_predictor
+from orchestrator.choice.own_predictors import FIGURES_FILE, find_kept_choice, find_own_predictor
 from orchestrator.choice.predictor import LoggedWorker, check_installed, load_predictor, predict_success
 from orchestrator.retrieval.likeness import compare_texts
 
@@ -86,8 +86,9 @@ SCORES: Mapping[str, Score] = MappingProxyType(
 
 def find_score(name: str, pool: str) -> tuple[str, Score]:
     """The score of this name on a pool, and what a trace calls it: the predictor that was trained on the pool's own log
-    counts where there is one (own_predictors.py). Blocks: call it from a thread."""
-    own = find_own_predictor(pool) if name == PREDICTOR else None
+    counts where there is one (own_predictors.py), with `@KEY` the one that was kept. Blocks: call it from a thread."""
+    name, _, key = name.partition("@")
+    own = _find_predictor(pool, key) if name == PREDICTOR else None
     if own is None:
         return name, SCORES[name]
     check_installed()
@@ -97,3 +98,11 @@ def find_score(name: str, pool: str) -> tuple[str, Score]:
         log.warning("%s cannot be read, so the predictor that ships chooses on %s: %s", own, pool, error)
         return name, SCORES[name]
     return f"{PREDICTOR} of {pool}", lambda need, candidates: score_by_predictor(need, candidates, own)
+
+
+def _find_predictor(pool: str, key: str) -> Path | None:
+    """The newest predictor of a pool, or the one that was kept; None for the one that ships."""
+    if not key:
+        return find_own_predictor(pool)
+    kept = find_kept_choice(pool, key)
+    return kept if (kept / FIGURES_FILE).is_file() else None

@@ -332,7 +332,7 @@ def set_options(
         chosen = set_options(orchestrator, pool, replace(options, finalizer=None), record)
         return _switch_finalizer(chosen, pool, options.finalizer)
     if options.who:
-        _choose_by(orchestrator, options.who, record or (lambda: _read_track_record(pool)))
+        _choose_by(orchestrator, options.who, _choose_record(options.who, pool, record))
         options = replace(options, who="")
     if options == TurnOptions():
         return orchestrator
@@ -359,9 +359,10 @@ def set_options(
 
 def _choose_by(orchestrator: Orchestrator, who: str, record: Callable[[], TrackRecord]) -> None:
     """Have workers chosen by a score. Raises UnknownOrchestrator where there is no such score, or nothing to choose."""
-    if who not in SCORES:
+    score = who.partition("@")[0]
+    if score not in SCORES:
         raise UnknownOrchestrator(f"there is no score {who!r} to choose workers by; use +who= with {', '.join(SCORES)}")
-    if who == "predictor":
+    if score == "predictor":
         check_installed()
     if not isinstance(orchestrator, RouterPolicy | CascadePolicy | ReaderPolicy):
         raise UnknownOrchestrator(
@@ -369,6 +370,18 @@ def _choose_by(orchestrator: Orchestrator, who: str, record: Callable[[], TrackR
         )
     orchestrator.choose_by(who, record)
     orchestrator.name += str(TurnOptions(who=who))
+
+
+def _choose_record(who: str, pool: LivePool, record: Callable[[], TrackRecord] | None) -> Callable[[], TrackRecord]:
+    """What a score reads: the outcomes that were kept with it, else those of `record`, or of the traces of now. Raises
+    UnknownOrchestrator where nothing was kept under this key."""
+    _, kept, key = who.partition("@")
+    if not kept:
+        return record or (lambda: _read_track_record(pool))
+    from orchestrator.traces.kept_choice import read_kept_record  # imports the database
+
+    outcomes = read_kept_record(pool.pool.name, key)
+    return lambda: outcomes
 
 
 def _switch_finalizer(orchestrator: Orchestrator, pool: LivePool, on: bool) -> Orchestrator:

@@ -1,5 +1,5 @@
-"""What a data folder needs once a day, done beside the studio and beside served models: retention and a copy of the
-database."""
+"""What a data folder needs once a day, done beside the studio and beside served models: retention, a copy of the
+database, and improvements at the times that a person chose."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from orchestrator.traces.store import Store
 from pool_registry.errors import PoolError
 from pool_registry.storage.backups import keep_daily_copy
 from studio.housekeeping.retention import read_retention, tidy
+from studio.improving.start import LOOK_S, start_due
 from trainer.errors import TrainerError
 
 FIRST_COPY_S = 30.0  # a start has more urgent reads of the disk
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 def start_daily_work(store: Store) -> None:
     """Do what is due now and whenever it is again, in a thread that ends with the process."""
     threading.Thread(target=_repeat, args=(store,), daemon=True).start()
+    threading.Thread(target=_watch_timers, args=(store,), daemon=True).start()
 
 
 def copy_if_due(store: Store) -> None:
@@ -40,6 +42,13 @@ def _repeat(store: Store) -> None:
         _try(copy_if_due, store)
         time.sleep(CHECK_S)
         _try(tidy, store)
+
+
+def _watch_timers(store: Store) -> None:
+    """Begin the improvements that are due, each in a process that outlives this one."""
+    while True:
+        time.sleep(LOOK_S)
+        _try(start_due, store)
 
 
 def _try(work: Callable[[Store], object], store: Store) -> None:

@@ -47,6 +47,7 @@ READING_SHARE = 0.6  # of the minutes
 REPORT_EVERY = 5.0  # seconds
 
 Progress = Callable[[str], None]
+KeepPredictor = Callable[[str, Callable[[Path], object]], object]  # (pool, what fills a folder)
 ReadBatch = tuple[OwnBatch, Tensor]
 
 
@@ -180,8 +181,10 @@ class OwnTraining:
         return torch.logit(torch.tensor(chances), eps=1e-3)
 
 
-def train_own(pool: str, log: OwnLog, minutes: float, seed: int, tell: Progress) -> OwnFigures:
-    """Train on a log, and keep what is better than the predictor that ships; else nothing is written, and what was
+def train_own(
+    pool: str, log: OwnLog, minutes: float, seed: int, tell: Progress, keep: KeepPredictor = keep_own_predictor
+) -> OwnFigures:
+    """Train on a log, and `keep` what is better than the predictor that ships; else nothing is written, and what was
     there stays. Blocks for about so many minutes; what is held out is read beside that. Raises UnknownOrchestrator
     where the weights are not installed, and OSError."""
     check_installed()
@@ -215,7 +218,7 @@ def train_own(pool: str, log: OwnLog, minutes: float, seed: int, tell: Progress)
         scale=fit_scale(after, outcomes),
     )
     if figures.is_better:
-        keep_own_predictor(pool, lambda folder: write_predictor(folder, trained, figures))
+        keep(pool, lambda folder: write_predictor(folder, trained, figures))
     return figures
 
 

@@ -17,6 +17,7 @@ from orchestrator.reader.bind_needs import score_need
 from orchestrator.reader.cards import describe_whole
 from orchestrator.reader.order_candidates import COMPARED
 from orchestrator.traces.agent_track_record import (
+    SoloEpisode,
     TrackRecord,
     read_side_by_side,
     read_solo_episodes,
@@ -77,9 +78,14 @@ def normalize_need(need: str) -> str:
 
 def read_record_to_learn_from(engine: Engine, pool: str) -> TrackRecord:
     """The track record of a pool without what was run on validation and test tasks: they measure what is trained."""
+    return TrackRecord(list_outcomes_to_learn_from(engine, pool))
+
+
+def list_outcomes_to_learn_from(engine: Engine, pool: str) -> list[SoloEpisode]:
+    """The outcomes of that record, a row each."""
     held_back = read_task_queries(engine, pool, HELD_BACK)
     episodes = [*read_solo_episodes(engine, pool), *read_side_by_side(engine, pool)]
-    return TrackRecord(episode for episode in episodes if episode.query not in held_back)
+    return [episode for episode in episodes if episode.query not in held_back]
 
 
 def read_own_log(live: LivePool, record: Record) -> OwnLog:

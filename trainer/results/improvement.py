@@ -64,6 +64,10 @@ class ImprovementReport(BaseModel):
     hours: float
     promotable: bool
     reasons: tuple[str, ...] = Field(description="A sentence each: why it may be promoted, or why not.")
+    stage: str = Field(default="", description="What was trained: a row of the table of trainer/improve/stages.py.")
+    cost: float = Field(default=0.0, description="US dollars that its jobs spent.")
+    worse: tuple[str, ...] = Field(default=(), description="Held-out queries that only the serving one got right.")
+    jobs: tuple[str, ...] = Field(default=(), description="The jobs that learnt and measured.")
 
 
 def write_report(folder: Path, report: ImprovementReport) -> Path:

@@ -1,0 +1,111 @@
+"""When pools are improved: PODIUM_HOME/improvements/schedule.json, a line for each pool.
+
+A time is `night` (02:00), `HH:MM` of every day, or `sun HH:MM` of one day of the week, by the clock of this machine.
+What was missed while nothing ran is made up for once.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError, field_validator
+
+from pool_registry.atomic_write import lock_file, write_atomically
+from pool_registry.errors import StorageError
+from pool_registry.storage.data_folder import Home
+from pool_registry.strict_model import FrozenModel
+from pool_registry.validation_words import describe_problems
+
+NIGHT = "02:00"
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_TIME = re.compile(rf"(?:({'|'.join(DAYS)}) )?([01]\d|2[0-3]):([0-5]\d)")
+
+
+class Timer(FrozenModel):
+    """When a pool is improved. `since`: seconds since 1970 of the last time that it began, or was set."""
+
+    every: str
+    serving: str = ""
+    since: float
+
+    @field_validator("every")
+    @classmethod
+    def _check_time(cls, text: str) -> str:
+        if text != "night" and _TIME.fullmatch(text) is None:
+            raise ValueError("write night, a time such as 03:30, or a day and a time such as sun 03:30")
+        return text
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether one of its times has passed since it last began. `now` is local, without a zone."""
+        return datetime.fromtimestamp(self.since) < self.find_last(now)
+
+    def find_last(self, now: datetime) -> datetime:
+        """The last of its times that is not after `now`."""
+        match = _TIME.fullmatch(NIGHT if self.every == "night" else self.every)
+        assert match is not None, "its times are checked when it is made"
+        day, hour, minute = match.groups()
+        moment = now.replace(hour=int(hour), minute=int(minute), second=0, microsecond=0)
+        back = (now.weekday() - DAYS.index(day)) % len(DAYS) if day else 0
+        moment -= timedelta(days=back)
+        return moment if moment <= now else moment - timedelta(days=len(DAYS) if day else 1)
+
+
+_FILE = TypeAdapter(dict[str, Timer])
+
+
+def read_timers(home: Home) -> dict[str, Timer]:
+    """The timers by pool. Raises StorageError where their file is damaged."""
+    try:
+        return _FILE.validate_json(_file(home).read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValidationError as error:
+        problem = describe_problems(error)
+        raise StorageError(f"{_file(home)} cannot be read; correct or delete it: {problem}") from error
+
+
+def set_timer(home: Home, pool: str, every: str, serving: str = "") -> Timer | None:
+    """Improve a pool at these times, `off` for never again. Raises pydantic.ValidationError and StorageError."""
+    timer = None if every == "off" else Timer(every=every.lower(), serving=serving, since=time.time())
+    _file(home).parent.mkdir(parents=True, exist_ok=True)
+    with lock_file(_lock(home)):
+        timers = {name: row for name, row in read_timers(home).items() if name != pool}
+        _write(home, timers if timer is None else {**timers, pool: timer})
+    return timer
+
+
+def describe_timer(pool: str, timer: Timer | None) -> str:
+    """What a timer does, in a sentence."""
+    if timer is None:
+        return f"{pool} is not improved by itself."
+    moment = "every night at 02:00" if timer.every == "night" else f"at {timer.every}"
+    return f"{pool} is improved {moment}, by the clock of this machine, while a studio or a server of Podium runs."
+
+
+def take_due(home: Home, now: datetime | None = None) -> dict[str, Timer]:
+    """The timers that are due, which begin with this call: of several processes that look, one gets each."""
+    now = now or datetime.now()
+    if not _file(home).is_file():
+        return {}
+    with lock_file(_lock(home)):
+        timers = read_timers(home)
+        due = {pool: timer for pool, timer in timers.items() if timer.is_due(now)}
+        if due:
+            begun = {pool: timer.model_copy(update={"since": now.timestamp()}) for pool, timer in due.items()}
+            _write(home, {**timers, **begun})
+    return due
+
+
+def _write(home: Home, timers: dict[str, Timer]) -> None:
+    write_atomically(_file(home), _FILE.dump_json(timers, indent=1))
+
+
+def _file(home: Home) -> Path:
+    return home.root / "improvements" / "schedule.json"
+
+
+def _lock(home: Home) -> Path:
+    return _file(home).with_suffix(".lock")

@@ -1,0 +1,111 @@
+"""Which tasks an improvement takes: new ones to learn from and to be held out, and old ones beside both.
+
+New are a person's own tasks that no settled improvement has taken: accepted traffic, and what was written by hand. An
+improvement is settled when its candidate may be promoted; its tasks then are old ones, as are those that were made.
+Where a candidate got worse, its tasks are set aside: somebody may have poisoned them. An edited task is a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trainer.errors import TrainerError
+from trainer.improve.gate import judge
+from trainer.improve.record import Improvement
+from trainer.tasks.sources.jsonl import FileLine, TaskLine, compute_digest
+from trainer.tasks.suite import make_random
+from trainer.tasks.task import HELD_BACK, normalize_query
+
+LEAST_LEARNT, LEAST_HELD_OUT = 20, 10  # new tasks: with fewer nothing can be shown
+MOST_HELD_OUT = 200  # of new tasks, and of old ones
+
+
+class TooFewTasks(TrainerError):
+    """There is too little new to learn from: nothing was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenTasks:
+    """Lines of a pool's task book by what an improvement does with them; `set_aside` are left out of all."""
+
+    learnt: tuple[TaskLine, ...]
+    old_learnt: tuple[TaskLine, ...]
+    held_out: tuple[TaskLine, ...]
+    old: tuple[TaskLine, ...]
+    set_aside: tuple[TaskLine, ...] = ()
+
+    @property
+    def planned(self) -> int:
+        """How many of the new tasks to learn from have a reference plan."""
+        return sum(line.plan is not None for line in self.learnt)
+
+    def draw_old(self, share: float) -> tuple[TaskLine, ...]:
+        """Old tasks that make this share of what is learnt from, or as many as there are."""
+        return self.old_learnt[: round(len(self.learnt) * share / (1 - share))]
+
+
+def choose_tasks(
+    rows: Iterable[FileLine], earlier: Sequence[Improvement], most_held_out: int, seed: int, again: bool = False
+) -> ChosenTasks:
+    """Choose from a task book. At most so many new tasks are held out, and as many old ones, the latest; `seed`
+    shuffles the old ones to learn from; `again` takes what was set aside, too. Raises TooFewTasks."""
+    settled, aside = _read_earlier(earlier)
+    there = [(row, digest_line(row.line)) for row in rows if row.task is not None and row.line is not None]
+    held_aside = set() if again else aside - settled
+    new = [row for row, digest in there if not row.is_made and digest not in settled | held_aside]
+    old = [row for row, digest in there if row.is_made or digest in settled]
+    learnt, held_out = _split(new)
+    if len(learnt) < LEAST_LEARNT or len(held_out) < LEAST_HELD_OUT:
+        raise TooFewTasks(_explain_too_few(len(learnt), len(held_out), len(held_aside)))
+    old_learnt, old_held_out = _split(old)
+    make_random(f"{seed}/replay").shuffle(old_learnt)
+    return ChosenTasks(
+        tuple(learnt),
+        tuple(old_learnt),
+        tuple(held_out[-most_held_out:]),
+        tuple(old_held_out[-most_held_out:]),
+        tuple(row.line for row, digest in there if row.line is not None and digest in held_aside),
+    )
+
+
+def digest_line(line: TaskLine) -> str:
+    """What makes a task the same one as before: query, answer, verifier and plan."""
+    fields = line.model_dump_json(include={"query", "answer", "verifier", "plan"}, exclude_none=True)
+    return compute_digest(fields)
+
+
+def digest_query(query: str) -> str:
+    """What results name a task by."""
+    return compute_digest(normalize_query(query))
+
+
+def _read_earlier(earlier: Sequence[Improvement]) -> tuple[set[str], set[str]]:
+    """The digests of tasks that are settled, and of those of improvements that got worse."""
+    settled, aside = set[str](), set[str]()
+    for improvement in earlier:
+        report = improvement.report
+        verdict = judge(report.suites, report.guarded)[0] if report is not None else "open"
+        {"better": settled, "worse": aside, "open": set[str]()}[verdict].update(improvement.plan.taken)
+    return settled, aside
+
+
+def _split(rows: Iterable[FileLine]) -> tuple[list[TaskLine], list[TaskLine]]:
+    """Lines to learn from, and held-out ones."""
+    learnt, held_out = list[TaskLine](), list[TaskLine]()
+    for row in rows:
+        assert row.task is not None and row.line is not None, "the caller leaves out lines that are no tasks"
+        (held_out if row.task.ref.split in HELD_BACK else learnt).append(row.line)
+    return learnt, held_out
+
+
+def _explain_too_few(learnt: int, held_out: int, set_aside: int) -> str:
+    aside = (
+        f" {set_aside} more were set aside because a candidate got worse with them: correct them among the pool's "
+        "tasks, or take them with --again."
+    )
+    return (
+        f"nothing was done: there are {learnt} new tasks to learn from and {held_out} new ones that are held out, and "
+        f"an improvement needs {LEAST_LEARNT} and {LEAST_HELD_OUT}. New are accepted traffic and tasks of your own "
+        f"that no improvement has learnt yet.{aside if set_aside else ''}"
+    )

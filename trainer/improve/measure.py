@@ -1,0 +1,131 @@
+"""The candidate beside the serving orchestrator: the same held-out tasks, samples, limits and seed for both.
+
+Right answers are compared task by task. What a query costs and how long it takes are guarded figures, so that nobody
+buys right answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from statistics import fmean, median
+from typing import Literal
+
+from orchestrator.traces.store import Store
+from trainer.improve.choose_tasks import digest_query
+from trainer.improve.gate import COST, LEAST_COST, UNANSWERED, guard
+from trainer.improve.record import Improvement
+from trainer.improve.site import Site
+from trainer.recipe import Recipe
+from trainer.recipe_sections import EvaluateSettings
+from trainer.results.by_task import group_by_task
+from trainer.results.improvement import GuardedFigure, SuiteChange
+from trainer.results.paired import compute_difference
+from trainer.results.rows import ResultRow, read_results
+from trainer.results.statistics import mean
+from trainer.tasks.practice.stored import SOURCE, find_practice_file
+from trainer.tasks.registry import PROVIDERS
+
+AT_ONCE = 4  # episodes: on two cores more wait for the model until their deadline
+MOST_NAMED = 20  # queries that got worse
+GENERAL = "worlds"  # tasks with pools of their own, where the lessons are installed
+Suite = Literal["own", "old", "general"]
+
+
+def write_recipe(improvement: Improvement) -> Recipe:
+    """The job that measures both on the pool's own held-out tasks."""
+    plan = improvement.plan
+    return _evaluate(improvement, plan.pool, improvement.held_out_source, plan.held_out)
+
+
+def write_general_recipe(improvement: Improvement, store: Store) -> Recipe | None:
+    """The job that measures both on tasks of other pools: generated ones, else those of another pool of the data
+    folder. None where there are neither."""
+    plan = improvement.plan
+    if not plan.general_tasks:
+        return None
+    if GENERAL in PROVIDERS:
+        return _evaluate(improvement, plan.pool, GENERAL, plan.general_tasks)
+    others = (name for name in store.pools.names() if name != plan.pool and find_practice_file(name).is_file())
+    pool = next(others, None)
+    return None if pool is None else _evaluate(improvement, pool, f"{SOURCE}{pool}", plan.general_tasks)
+
+
+def _evaluate(improvement: Improvement, pool: str, source: str, count: int) -> Recipe:
+    plan = improvement.plan
+    settings = EvaluateSettings(
+        orchestrators=(plan.measured, plan.candidate),
+        reference=plan.measured,
+        source=source,
+        count=count,
+        samples=plan.samples,
+        seed=plan.seed,
+        concurrency=AT_ONCE,
+        max_cost=plan.max_cost,
+    )
+    return Recipe(name=f"{plan.pool[:24]}-measured", pool=pool, evaluate=settings)
+
+
+class Measurements:
+    """The rows of both orchestrators."""
+
+    def __init__(self, improvement: Improvement, site: Site, jobs: Sequence[str]) -> None:
+        self._plan = improvement.plan
+        self._rows = [row for job in jobs for row in read_results(site.jobs.folder(job).results)]
+
+    def compare(self, general: bool) -> tuple[SuiteChange, ...]:
+        """The changes on new tasks, on old ones, and on general ones where these were measured."""
+        names: tuple[Suite, ...] = ("own", "old", "general") if general else ("own", "old")
+        changes = (self._compare_suite(name) for name in names)
+        return tuple(change for change in changes if change.tasks)
+
+    def _compare_suite(self, suite: Suite) -> SuiteChange:
+        before, after = (
+            group_by_task([row for row in self._list(name) if self._find_suite(row) == suite])
+            for name in (self._plan.measured, self._plan.candidate)
+        )
+        paired = compute_difference(after, before)
+        common = after.keys() & before.keys()
+        return SuiteChange(
+            suite=suite,
+            tasks=paired.tasks,
+            before=mean([before[key].score for key in common]),
+            after=mean([after[key].score for key in common]),
+            better_by=paired.difference.mean,
+            low=paired.difference.low,
+            high=paired.difference.high,
+        )
+
+    def guard(self) -> tuple[GuardedFigure, ...]:
+        """The figures of a query that must not get worse, on the pool's own tasks."""
+        before, after = (
+            [row for row in self._list(name) if self._find_suite(row) != "general"]
+            for name in (self._plan.measured, self._plan.candidate)
+        )
+        unanswered = (_share_unanswered(before), _share_unanswered(after))
+        cost = (fmean([row.cost for row in before] or [0.0]), fmean([row.cost for row in after] or [0.0]))
+        seconds = (median([row.wall_s for row in before] or [0.0]), median([row.wall_s for row in after] or [0.0]))
+        return (
+            guard("The share of queries that no worker answers", "of 1", unanswered, unanswered[0] + UNANSWERED),
+            guard("The cost of a query", "US dollars", cost, max(COST * cost[0], cost[0] + LEAST_COST)),
+            guard("The time of a query", "s", seconds, seconds[0] + self._plan.seconds_on_top),
+        )
+
+    def list_worse(self) -> tuple[str, ...]:
+        """Queries that the serving orchestrator gets right more often than the candidate."""
+        after = group_by_task(self._list(self._plan.candidate))
+        before = group_by_task(self._list(self._plan.measured))
+        worse = [key.query for key in before if key in after and after[key].score < before[key].score]
+        return tuple(worse[:MOST_NAMED])
+
+    def _list(self, name: str) -> list[ResultRow]:
+        return [row for row in self._rows if row.orchestrator == name]
+
+    def _find_suite(self, row: ResultRow) -> Suite:
+        if not row.source.startswith("file:"):
+            return "general"
+        return "own" if digest_query(row.query) in self._plan.own else "old"
+
+
+def _share_unanswered(rows: Collection[ResultRow]) -> float:
+    """The share without an answer, or with one that no worker was called for: a refusal."""
+    return fmean([row.outcome != "answered" or not row.steps for row in rows] or [0.0])
