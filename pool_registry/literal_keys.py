@@ -64,7 +64,7 @@ SPELLED = re.compile(
 # A word drawn at random, and the least number of characters of a piece of it that mixes letters and digits:
 # "max-tokens-3-5-sonnet-2024-07-15" has none, nor has a date or a UUID.
 RANDOM = re.compile(r"[A-Za-z0-9+/_=-]{24,}")
-RANDOM_PIECE = re.compile(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{14,}")
+RANDOM_PIECE = re.compile(r"[A-Za-z0-9]{14,}")
 RANDOM_BITS = 2.8  # a character, by Shannon: 32 random hex digits have 3.3 to 3.9, "aaaaaaaaaaaaaa1" has less than 1
 
 
@@ -119,6 +119,8 @@ def is_random(text: str) -> bool:
 
 
 def _is_mixed(piece: str) -> bool:
+    if piece.isalpha() or piece.isdigit():
+        return False
     shares = [count / len(piece) for count in Counter(piece).values()]
     return -sum(share * math.log2(share) for share in shares) >= RANDOM_BITS
 

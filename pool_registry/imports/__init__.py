@@ -90,6 +90,7 @@ def shorten_prefix(prefix: str, room: int) -> str:
         return prefix
     words = re.findall(r"[^_-]+", prefix)
     words = [word for word in words if word not in COMMON_WORDS] or words
+    del words[max(1, room) :]  # more never fit
     while len(words) > 1 and len("-".join(words)) > room:
         words.pop()
     return "-".join(words)[:room] if room >= MIN_PREFIX_CHARS else ""

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pool_registry.pasted.base import UnfitText, check_address
+from pool_registry.shell_words import list_words
 
 CURL = re.compile(r"^[ \t]*(?:[$>#][ \t]+)?curl(?:\.exe)?[ \t\\^`]", re.MULTILINE)
-_LINE_END = re.compile(r"[ \t]+[\\^`][ \t]*\n")
+_LINE_END = re.compile(r"(?<![ \t])[ \t]+[\\^`][ \t]*\n")
 _ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _OPERATORS = frozenset({"|", "||", "&&", ";", "&", ">", ">>", "2>", "2>&1", "|&", "<"})
 # Options with a value that change nothing that a worker sends.
@@ -146,11 +147,9 @@ def read_curl(line: str) -> CurlRequest:
 def _split_words(line: str) -> list[str]:
     joined = _LINE_END.sub(" ", line)
     joined = _ANSI.sub(lambda match: shlex.quote(_read_ansi(match[1])), joined)
-    lexer = shlex.shlex(joined, posix=True, punctuation_chars="|<>;")
-    lexer.whitespace_split, lexer.commenters = True, ""
     words: list[str] = []
     try:
-        for word in lexer:
+        for word in list_words(joined, "|<>;"):
             if word in _OPERATORS:  # what follows works on the answer
                 break
             words.append(word)
@@ -177,11 +176,11 @@ def _list_options(words: list[str]) -> Iterator[tuple[str, str]]:
             name, equals, value = word.partition("=")
             if equals:
                 waiting.append(value)
+        elif word.startswith("-") and len(word) > 2:
+            waiting += reversed(_split_options(word))
+            continue
         elif word.startswith("-") and len(word) > 1:
-            name = LONG.get(word[:2], word[:2])
-            if len(word) > 2:  # -XPOST, or several in one: -sSL
-                rest = word[2:]
-                waiting.append(rest if name in TAKES_VALUE or word[:2] in IGNORED_WITH_VALUE else f"-{rest}")
+            name = LONG.get(word, word)
         else:
             yield "--url", word
             continue
@@ -196,6 +195,16 @@ def _list_options(words: list[str]) -> Iterator[tuple[str, str]]:
         if not takes_value and name not in REFUSED and name not in ("--get", "--head"):
             raise UnfitText(f"its option {name[:40]} is not known here; leave it out if the address answers without it")
         yield name, value
+
+
+def _split_options(word: str) -> list[str]:
+    """-sSL is -s -S -L, and -sXPOST is -s -X POST."""
+    words: list[str] = []
+    for place, letter in enumerate(word[1:], start=2):
+        words.append(f"-{letter}")
+        if LONG.get(words[-1], words[-1]) in TAKES_VALUE or words[-1] in IGNORED_WITH_VALUE:
+            return [*words, *filter(None, [word[place:]])]
+    return words
 
 
 def _take(request: CurlRequest, option: str, value: str) -> None:

@@ -17,6 +17,7 @@ from pool_registry.literal_keys import find_literal_keys
 from pool_registry.mcp_client.server import McpServer
 from pool_registry.pasted.base import ImportSettings, PastedText, Recognition, Source, UnfitText, refuse
 from pool_registry.pasted.keys import VARIABLE, KeyReferences, read_variable
+from pool_registry.shell_words import list_words
 
 MAX_NAME_CHARS = 24  # as in mcp_client/server.py
 MAX_SERVERS = 50
@@ -90,7 +91,7 @@ def _read_url(entry: Mapping[str, Any]) -> str:
 
 def _split_command(line: str) -> Mapping[str, Any]:
     try:
-        command, *args = shlex.split(line)
+        command, *args = list_words(line)
     except ValueError as error:
         raise InvalidPool([("text", f"this is no command line: {error}")]) from error
     return {"command": command, "args": args}
@@ -151,8 +152,8 @@ def _read_command(entry: Mapping[str, Any]) -> list[str]:
         raise UnfitText("its command and arguments must be texts")
     words = [str(part) for part in parts]
     if len(words) == 1 and " " in words[0].strip():
-        words = list(_split_command(words[0])["args"])
-        words.insert(0, shlex.split(str(parts[0]))[0])
+        line = _split_command(words[0])
+        words = [line["command"], *line["args"]]
     is_windows = [word.lower() for word in words[:2]] in (["cmd", "/c"], ["cmd.exe", "/c"])
     return words[2:] if is_windows and len(words) > 2 else words
 

@@ -19,11 +19,12 @@ from pool_registry.pasted.base import PastedText
 MAX_CHARS = 16_000_000  # as of an OpenAPI document
 MAX_DEPTH = 100
 _FENCE = re.compile(r"\A\s*```[\w+-]*[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?\*/", re.DOTALL)
+# One that is never closed goes on to the end of the text: it would be looked for again from each place in it.
+_STRING = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)'
+_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
 _HALF_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
-_TABLE = re.compile(r"^\s*\[[\w.\"-]+\]\s*$", re.MULTILINE)
+_TABLE = re.compile(r"^[ \t]*\[[\w.\"-]+\][ \t]*$", re.MULTILINE)
 
 
 def read_text(text: str) -> PastedText:

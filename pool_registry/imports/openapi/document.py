@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -142,30 +143,41 @@ def _parse(text: str) -> Any:
         raise _document_error(f"it holds a value that is not valid YAML: {error}") from error
 
 
+@dataclass(slots=True)
+class _OpenPart:
+    """A list or an object whose end is not read yet. `before`: the parts before it; `at_key`: a key comes next."""
+
+    anchor: str | None
+    before: int
+    is_object: bool
+    at_key: bool = True
+
+
 def _check_size(text: str) -> None:
     """Refuse large and deep YAML by its events, which take no memory: values would be built for minutes before their
     number is known, and PyYAML's fast loader would end the whole process at deep ones."""
     parts = 0
     sizes: dict[str | None, int] = {}  # of what an anchor names: an alias, and a key << of it, builds as much again
-    open_parts: list[tuple[str | None, int]] = []
+    open_parts: list[_OpenPart] = []
     for event in yaml.parse(text, Loader=_YAML):
         if isinstance(event, yaml.CollectionEndEvent):
-            anchor, before = open_parts.pop()
-            if anchor is not None:
-                sizes[anchor] = parts - before
-        elif isinstance(event, yaml.CollectionStartEvent):
-            open_parts.append((event.anchor, parts))
-            parts += 1
-        elif isinstance(event, yaml.AliasEvent):
-            parts += sizes.get(event.anchor, 1)
+            ended = open_parts.pop()
+            sizes[ended.anchor] = parts - ended.before
+        if not isinstance(event, yaml.NodeEvent):
+            continue
+        within = open_parts[-1] if open_parts else None
+        is_key = within is not None and within.is_object and within.at_key
+        if within is not None:
+            within.at_key = not within.at_key
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_parts.append(_OpenPart(event.anchor, parts, isinstance(event, yaml.MappingStartEvent)))
         elif isinstance(event, yaml.ScalarEvent):
-            parts += 1
             _check_number(event)
-            if event.anchor is not None:
-                sizes[event.anchor] = 1
+            sizes[event.anchor] = 1
+        parts += sizes.get(event.anchor, 1) if isinstance(event, yaml.AliasEvent) else not is_key
         if len(open_parts) > MAX_DEPTH:
             raise _too_deep()
-        if parts > 2 * MAX_NODES:  # every second one may be a key
+        if parts > MAX_NODES:
             raise _too_large()
 
 

@@ -7,7 +7,6 @@ studio; the page says so before it asks. A Python function runs in the sandbox u
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from pool_registry.kinds import field_problems, open_worker
 from pool_registry.pool import Pool
 from pool_registry.processes.function_process import FunctionPermissions
 from pool_registry.schemas.result_outline import format_fields
+from pool_registry.shell_words import list_words
 from pool_registry.validation_words import describe_problems
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
@@ -171,7 +171,7 @@ def parse_server(form: Mapping[str, Any]) -> dict[str, Any]:
     else:
         line = words(form, "command")
         try:
-            parts = shlex.split(line)
+            parts = list(list_words(line))
         except ValueError as error:
             raise InvalidPool([("command", f"this is no command line: {error}")]) from error
         if not parts:

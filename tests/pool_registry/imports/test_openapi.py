@@ -17,6 +17,7 @@ from pool_registry.actions import Action, Observation, Status
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.imports import Offer
+from pool_registry.imports.openapi import document as document_module
 from pool_registry.imports.openapi import operations
 from pool_registry.kinds import load_config, open_worker
 from pool_registry.pool import Pool
@@ -372,12 +373,35 @@ def test_what_is_no_document_is_refused_with_the_reason(text, sentence):
         operations.list_operations(text)
 
 
+LARGE_YAML = {
+    "block": "- a\n" * 500_000,
+    "flow": "  [" + "1, " * 500_000 + "]",
+    "names": "".join(f" k{k}: a\n" for k in range(500_000)),
+    "lists as names": " ? [a, b]\n : a\n" * 170_000,
+    "far more": "- a\n" * 3_900_000,
+}
+
+
 @pytest.mark.medium
-@pytest.mark.parametrize("items", ["- a\n" * 1_100_000, "  [" + "1, " * 1_100_000 + "]"], ids=["block", "flow"])
-def test_large_yaml_is_refused_while_it_is_read(items, monkeypatch):
+@pytest.mark.parametrize("name", LARGE_YAML)
+def test_large_yaml_is_refused_while_it_is_read(name, monkeypatch):
     monkeypatch.setattr(yaml, "load", lambda *_, **__: pytest.fail("its values were built before they were counted"))
+    text = f"openapi: 3.1.0\npaths: {{}}\nx:\n{LARGE_YAML[name]}\n"
+    start = time.thread_time()
     with pytest.raises(InvalidPool, match="more than 500,000 parts; cut it down"):
-        operations.list_operations(f"openapi: 3.1.0\npaths: {{}}\nx:\n{items}\n")
+        operations.list_operations(text)
+    assert time.thread_time() - start < 2.5  # half a second to a second; building them took nine
+    count_trials()
+
+
+def test_yaml_of_as_many_parts_as_allowed_is_read(monkeypatch):
+    monkeypatch.setattr(document_module, "MAX_NODES", 20)
+    text = "openapi: 3.1.0\npaths: {}\nx: &x {a: 1, b: [2, 3]}\ny: {<<: *x, c: 1}\nz: [PLACE]"
+    places = [text.replace("PLACE", ", ".join("1" * count)) for count in (4, 5)]
+    with pytest.raises(InvalidPool, match="no operation"):
+        operations.list_operations(places[0])
+    with pytest.raises(InvalidPool, match="parts"):
+        operations.list_operations(places[1])
 
 
 WIDE = f"a: &a {{{', '.join(f'k{k}: 1' for k in range(5000))}}}\n"

@@ -16,7 +16,7 @@ SIGNS: Mapping[str, re.Pattern[str]] = {
         r"|\ba (?:given )?number of\b|\bthe given\b|\ba given\b|\bspecified\b",
         re.IGNORECASE,
     ),
-    "arguments stand in it as in a form": re.compile(r"\([^)]*\)|[{}<>|`]|\w+_\w+|\b\w+=\S"),
+    "arguments stand in it as in a form": re.compile(r"\([^()]*\)|[{}<>|`]|\w_\w|\b\w+=\S"),
     "a word is missing or repeated": re.compile(
         r"\b(?!(?:had|that|\d+)\b)(\w+) \1\b|\b(?:(?:for|of|in|at|to) (?:how|what|where|when|who)|(?:the|a|of) which)\b"
         r"|\bthe (?:how|what|where|when|who)\b"

@@ -23,7 +23,7 @@ from trainer.tasks.practice.slots import choose_half, put_in_slots
 
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)\s+(?=[A-Z])")
 _ASIDE = re.compile(
-    r"\s*\([^)]*\)| like [\w-]+ (?:or|and) [\w-]+\.?$|\s*[:;].*|\s*,? (?:e\.g\.|such as\b|for example\b).*"
+    r"\s*\([^)]{0,300}\)| like [\w-]+ (?:or|and) [\w-]+\.?$|\s*[:;].*|\s*,? (?:e\.g\.|such as\b|for example\b).*"
 )
 _PATH_NAME = re.compile(r"\.(\w+)")
 _CODE_NAME = re.compile(r"[a-z]+\d+", re.IGNORECASE)
