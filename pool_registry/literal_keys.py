@@ -10,10 +10,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from urllib.parse import parse_qsl, urlsplit
 
 from pool_registry.actions import JsonValue
-from pool_registry.secrets import MIN_CHARS, SECRET_NAME, ends_in_reference
+from pool_registry.secrets import MIN_CHARS, SECRET_NAME, UNSEEN, ends_in_reference
 
 # Shapes of keys that are secrets wherever they stand (as the providers document them).
 SHAPES: Mapping[str, re.Pattern[str]] = {
@@ -32,8 +33,12 @@ SHAPES: Mapping[str, re.Pattern[str]] = {
         "a SendGrid key": r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}\b",
         "an npm token": r"\bnpm_[A-Za-z0-9]{36,}\b",
         "a Replicate token": r"\br8_[A-Za-z0-9]{30,}\b",
-        "a Telegram token": r"\b\d{8,10}:[A-Za-z0-9_-]{35}\b",
+        "a Telegram token": r"(?:\b|\bbot)\d{8,10}:[A-Za-z0-9_-]{35}\b",
+        "a Discord token": r"\b[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}\b",
         "an Azure key": r"(?:AccountKey|SharedAccessKey)=[A-Za-z0-9+/]{20,}={0,2}",
+        "a key by its first letters": r"\b(?:pplx-|nvapi-|fw_|tvly-|csk-|dop_v1_|shpat_|lin_api_|ntn_|"
+        r"dapi(?=[0-9a-f]{32})|key-(?=[0-9a-f]{32}\b)|dckr_pat_|hvs\.|glsa_|pypi-AgE|ya29\.|ATATT3|sq0atp-|AGE-SECRET-KEY-1)"
+        r"(?=[A-Za-z_-]{0,99}[0-9])[A-Za-z0-9]{20,}",
         "a signed token (JWT)": r"\beyJ[A-Za-z0-9_-]{8,400}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
         "a Slack webhook": r"\bhooks\.slack\.com/services/T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{16,}",
         "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
@@ -50,20 +55,30 @@ HARMLESS_NAME = re.compile(r"max_|min_|_limit$|tokens$|keyword|keys$|token_limit
 # stand for a value ("key holder").
 OF_ARGUMENTS = {"parameters", "properties", "sample", "example", "names", "spellings"}
 PLACEHOLDER = re.compile(r"\{\w+\}")
+KEYLESS_PATHS = {"base_url"}  # a server of models takes its key in a header: its path may name an account
+IN_PATH = (
+    "holds what looks like a key in a URL's path; send it as a header or a query field (an id that is no key: as a "
+    "placeholder such as {account}, with its value under defaults)"
+)
 # Query parameters that hold a key where their value is drawn at random: `code` and `sig` may also be plain words.
 RANDOM_PARAMETER = re.compile(r"^(?:sig|signature|code|app_?id|auth|pwd|sas)$", re.IGNORECASE)
-# Characters that are not seen: within a key they would hide its shape.
-UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 # A secret that a text spells out. The value has a digit: "the password is case-sensitive" holds none.
 SPELLED = re.compile(
-    r"\b(?:passwords?|passphrase|passcode|api[ _-]?key|access[ _-]?token|secret)\b"
-    r"[\s\"'`]{0,8}(?:is|are|=|:)[\s\"'`]{0,8}"
+    r"(?:\b|_)(?:passwords?|passphrase|passcode|passwor[dt]|kennwort|mot de passe|contrase\u00f1a|pwd?|authorization|"
+    r"(?:api|access|auth|secret|signing|private|account|client)[ _-]?(?:access[ _-]?)?(?:key|token|secret)|secret)\b"
+    r"[\s\"'`]{0,8}(?:is|are|ist|lautet|est|es|=|:)[\s\"'`]{0,8}(?:(?:bearer|basic|token)\s{1,4})?"
     r"(?!env:|keyring:|\{)(?=[^\s\"'`]{0,199}[0-9])(?=[^\s\"'`]{0,199}[A-Za-z])[^\s\"'`]{8,200}",
     re.IGNORECASE,
 )
+URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>\\]+", re.IGNORECASE)
+# What may stand before a key in a URL's path. A part that follows a noun (pages/ID, commit/HASH) is the id of such a
+# thing; one that follows the host, a version or one of these words is the id of nothing.
+BEFORE_KEY = re.compile(
+    r"^(?:|v\d+(?:\.\d+)?|apis?|rest|json|(?:api)?keys?|tokens?|auth|secrets?|hooks?|webhooks?|bot)$", re.IGNORECASE
+)
 # A word drawn at random, and the least number of characters of a piece of it that mixes letters and digits:
 # "max-tokens-3-5-sonnet-2024-07-15" has none, nor has a date or a UUID.
-RANDOM = re.compile(r"[A-Za-z0-9+/_=-]{24,}")
+RANDOM = re.compile(r"[A-Za-z0-9+/_=-]{24,512}")
 RANDOM_PIECE = re.compile(r"[A-Za-z0-9]{14,}")
 RANDOM_BITS = 2.8  # a character, by Shannon: 32 random hex digits have 3.3 to 3.9, "aaaaaaaaaaaaaa1" has less than 1
 
@@ -71,19 +86,16 @@ RANDOM_BITS = 2.8  # a character, by Shannon: 32 random hex digits have 3.3 to 3
 def find_literal_keys(value: JsonValue, where: str = "") -> Iterator[tuple[str, str]]:
     """Yield (field, what is wrong) for every key in a configuration that is written out."""
     if isinstance(value, Mapping):
-        names_arguments = not OF_ARGUMENTS.isdisjoint(where.split("."))
         for name, item in value.items():
             inner = f"{where}.{name}" if where else str(name)
-            if isinstance(item, str) and not names_arguments and _is_secret_setting(str(name), item):
-                yield inner, f"{name} looks like a secret"
-            elif isinstance(item, str) and _holds_random(where, str(name), item):
-                yield inner, f"{name} holds what looks like a key"
+            if isinstance(item, str) and (what := _find_in_setting(where, str(name), item)):
+                yield inner, f"{name} {what}"
             else:
                 yield from find_literal_keys(item, inner)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             yield from find_literal_keys(item, f"{where}.{index}")
-    elif isinstance(value, str) and (what := _find_in_text(value)):
+    elif isinstance(value, str) and (what := find_in_text(value)):
         yield where, what
 
 
@@ -125,6 +137,16 @@ def _is_mixed(piece: str) -> bool:
     return -sum(share * math.log2(share) for share in shares) >= RANDOM_BITS
 
 
+def _find_in_setting(where: str, name: str, value: str) -> str:
+    """What makes a setting a key, by its name and place; "" for nothing."""
+    names_arguments = not OF_ARGUMENTS.isdisjoint(where.split("."))
+    if not names_arguments and _is_secret_setting(name, value):
+        return "looks like a secret"
+    if _holds_random(where, name, value):
+        return "holds what looks like a key"
+    return IN_PATH if not names_arguments and name not in KEYLESS_PATHS and holds_key_in_path(value) else ""
+
+
 def _holds_random(where: str, name: str, value: str) -> bool:
     """Whether a setting that goes out with each call, a header or a query parameter, holds a word drawn at random."""
     place = where.rpartition(".")[2]
@@ -137,32 +159,47 @@ def _is_key_parameter(name: str) -> bool:
     return bool(RANDOM_PARAMETER.match(name) or SECRET_NAME.search(name))
 
 
-def _find_in_text(text: str) -> str:
+def find_in_text(text: str) -> str:
+    """What a text holds that is a key, by its shape, a word before it or its place in a URL's query; "" for nothing."""
     text = UNSEEN.sub("", text)
     for name, shape in SHAPES.items():
         if shape.search(text):
             return f"this holds {name}"
     if PREFIX.match(text.strip()):
-        return "this looks like a key"
+        return "this holds what looks like a key"
     if SPELLED.search(text):
-        return "this spells out a password or a key"
+        return "this holds a password or a key that is spelled out"
     if "://" in text and (name := _find_in_query(text)):
-        return f"the URL's {name} looks like a secret"
+        return f"this holds a URL whose {name} looks like a secret"
     match = re.match(r"--?([\w-]+)=(.+)$", text)  # an argument of a program
-    return f"the argument --{match[1]} looks like a secret" if match and _is_secret_setting(match[1], match[2]) else ""
+    return (
+        f"this holds an argument --{match[1]} that looks like a secret"
+        if match and _is_secret_setting(match[1], match[2])
+        else ""
+    )
 
 
 def _find_in_query(text: str) -> str:
     """The name of a query parameter of a URL that holds a key, or ""."""
-    for word in text.split():
+    for word in URL.findall(text):
         try:
-            pairs = parse_qsl(urlsplit(word).query) if "://" in word else []
+            pairs: list[tuple[str, str]] = parse_qsl(urlsplit(word).query)
         except ValueError:
             continue
         for name, value in pairs:
             if _is_secret_setting(name, value) or (RANDOM_PARAMETER.match(name) and is_random(value)):
                 return name
     return ""
+
+
+def holds_key_in_path(text: str) -> bool:
+    """Whether a part of a URL's path is drawn at random and is no id of what is named before it."""
+    for word in URL.findall(UNSEEN.sub("", text)):
+        _, _, path = word.partition("://")[2].partition("/")
+        parts = ["", *re.split(r"[?#]", path, maxsplit=1)[0].split("/")]
+        if any(BEFORE_KEY.match(before) and is_random(part) for before, part in pairwise(parts)):
+            return True
+    return False
 
 
 def _is_secret_setting(name: str, value: str) -> bool:

@@ -200,6 +200,10 @@ def _list_own_problems(spec: WorkerSpec) -> Iterator[tuple[str, str]]:
     except InvalidPool as error:
         for where, what in error.problems:
             yield f"{'' if where == 'kind' else 'config.'}{where}", what
+    yield from _list_written_keys(spec)
+
+
+def _list_written_keys(spec: WorkerSpec) -> Iterator[tuple[str, str]]:
     texts = {"config": spec.config, "description": spec.description}
     if _without_keys.holds(texts):
         return
@@ -336,7 +340,17 @@ def mend_finalizer(pool: Pool, renaming: Mapping[str, str] = {}) -> Pool:
 
 
 def export_pool(pool: Pool) -> str:
-    """Write the pool as a JSON document; secrets are references, so the file holds none."""
+    """Write the pool as a JSON document; secrets are references, so the file holds none.
+
+    Raises InvalidPool for a pool of an older Podium that holds a key which only this one knows as such.
+    """
+    problems = [
+        (f"workers.{index}.{where}", what)
+        for index, spec in enumerate(pool.workers)
+        for where, what in _list_written_keys(spec)
+    ]
+    if problems:
+        raise InvalidPool(problems)
     return json.dumps({"podium_pool": 1, **pool.model_dump(mode="json")}, indent=2, ensure_ascii=False) + "\n"
 
 

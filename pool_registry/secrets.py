@@ -31,6 +31,8 @@ WRITE_REFERENCE = (
     "the key itself is never stored"
 )
 MIN_CHARS = 8  # a shorter one ("ollama", "none") is a word, and words are not taken out of texts
+# Characters that are not seen: within a key they would hide its shape, and the key itself from `redact`.
+UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _URL_SAFE = str.maketrans("+/", "-_")
 _in_use: set[str] = set()
 _pattern: re.Pattern[str] | None = None
@@ -162,7 +164,12 @@ def lending(values: Mapping[str, str]) -> Iterator[None]:
 
 def redact(text: str) -> str:
     """Replace every secret resolved so far in `text`, also where it is base64-, URL-, hex- or JSON-encoded."""
-    return text if _pattern is None else _pattern.sub(REDACTED, text)
+    if _pattern is None:
+        return text
+    text = _pattern.sub(REDACTED, text)
+    if UNSEEN.search(text) and _pattern.search(seen := UNSEEN.sub("", text)):
+        return _pattern.sub(REDACTED, seen)
+    return text
 
 
 def redact_value(value: JsonValue) -> JsonValue:

@@ -71,7 +71,8 @@ def make_plan(store: Store, publication: Publication, folder: Path, token: str |
         tables = evaluation_tables(store.home, publication.orchestrator)
         model = make_model_bundle(publication, weights, portable, stored.version, tables)
     plan = PublishPlan(publication, portable, stored.version, traces, weights, model)
-    check_bundles(plan.bundles, collect_secrets(stored.pool, token))
+    pools = [store.pools.latest(name).pool for name in store.pools.names()]
+    check_bundles(plan.bundles, collect_secrets(pools, token))
     return plan
 
 

@@ -33,10 +33,12 @@ BINARY = (
     ".woff2",
     ".png",
 )  # arbitrary bytes can match a pattern by chance; only known values are searched
+DOCUMENTS = (".json", ".jsonl", ".md", ".yaml", ".txt")  # what people and models write; the rest is code that ships
 OVERLAP = 4096
+BASE_URL = re.compile(r'"base_url"\s*:\s*"[^"]{0,2000}"')  # its path may name an account, but no key
 # Characters that are not seen, as UTF-8 and as JSON escapes them: within a key they would hide its shape.
 UNSEEN = re.compile(
-    rb"\xc2\xad|\xe2\x80[\x8b-\x8f]|\xe2\x81[\xa0-\xa4]|\xef\xbb\xbf|\\u(?:00ad|200[b-f]|206[0-4]|feff)", re.I
+    rb"\xc2\xad|\xe2\x80[\x8b-\x8f]|\xe2\x81[\xa0-\xa4]|\xef\xbb\xbf|\\{1,4}u(?:00ad|200[b-f]|206[0-4]|feff)", re.I
 )
 # Variables that hold a secret though nothing in their name says so: addresses of databases.
 CONNECTION_NAME = re.compile(r"(^|_)(CONN|CONNECTION|DSN)(_|$)")
@@ -74,12 +76,25 @@ def scan_entry(entry: Entry, secrets: Mapping[str, str]) -> list[SecretFinding]:
             piece = UNSEEN.sub(b"", piece)
             matches |= {what for what, form in forms if form in piece}
         matches |= {name for name, shape in shapes.items() if shape.search(piece)}
+        if entry.path.endswith(DOCUMENTS):
+            matches |= set(_find_in_document(piece.decode(errors="replace")))
     return [SecretFinding(entry.path, what) for what in sorted(matches)]
 
 
-def collect_secrets(pool: Pool, token: str | None = None) -> dict[str, str]:
-    """Collect every secret that this process can read, as {what it is: value}."""
-    secrets = {f"the value of {reference}": value for reference, value in _resolve_all(pool_references(pool))}
+def _find_in_document(text: str) -> Iterator[str]:
+    """What a text of people and models spells out: a password, or a key in a URL."""
+    text = text.replace('\\"', '"')  # of JSON within JSON
+    if what := literal_keys.find_in_text(text):
+        yield what.removeprefix("this holds ")
+    if literal_keys.holds_key_in_path(BASE_URL.sub("", text)):
+        yield "what looks like a key in a URL's path"
+
+
+def collect_secrets(pools: Iterable[Pool], token: str | None = None) -> dict[str, str]:
+    """Collect every secret that this process can read, as {what it is: value}: what references of pools name, and
+    variables that are called like a secret."""
+    references = sorted({reference for pool in pools for reference in pool_references(pool)})
+    secrets = {f"the value of {reference}": value for reference, value in _resolve_all(references)}
     for name, value in os.environ.items():
         if (
             (SECRET_NAME.search(name) or CONNECTION_NAME.search(name))

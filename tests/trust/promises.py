@@ -227,7 +227,11 @@ PROMISES = (
         "A key that is written out is refused, and found before anything is published",
         "a place or a spelling",
         "list",
-        ("tests/pool_registry/test_literal_keys.py", "tests/studio/publish/test_bundle.py"),
+        (
+            "tests/pool_registry/test_literal_keys.py",
+            "tests/studio/publish/test_bundle.py",
+            "tests/studio/test_planted_secrets.py",
+        ),
         "written_out or description or looks_like or secret or shape",
     ),
     Promise(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import Response
 
-from pool_registry.errors import PoolNotFound
+from pool_registry.errors import InvalidPool, PoolNotFound
 from pool_registry.pool import export_pool
 from studio.access.permissions import needs
 from studio.frame.commands import command_routes
@@ -29,9 +29,12 @@ def routes(runtime: Runtime) -> APIRouter:
     def pool(name: str, version: int | None = None) -> Response:
         try:
             stored = pools.get(name, version) if version else pools.latest(name)
+            file = export_pool(stored.pool)
         except PoolNotFound as error:
             raise HTTPException(404, str(error)) from error
+        except InvalidPool as error:
+            raise HTTPException(409, str(error)) from error
         headers = {"content-disposition": f'attachment; filename="{stored.pool.name}-v{stored.version}.json"'}
-        return Response(export_pool(stored.pool), media_type="application/json", headers=headers)
+        return Response(file, media_type="application/json", headers=headers)
 
     return router

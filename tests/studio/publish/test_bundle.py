@@ -151,9 +151,9 @@ def test_keys_are_known_by_their_shape(text):
 
 def test_the_value_of_a_connection_that_the_environment_holds_is_found(monkeypatch):
     monkeypatch.setenv("REPORTS_CONN_STR", "host=db user=me pw=Sesame99x")
-    secrets = collect_secrets(Pool(name="p"))
-    (finding,) = scan_entry(Entry("pool.json", b'{"role": "host=db user=me pw=Sesame99x"}', "p"), secrets)
-    assert finding.what == "the value of env:REPORTS_CONN_STR"
+    secrets = collect_secrets([Pool(name="p")])
+    findings = scan_entry(Entry("pool.json", b'{"role": "host=db user=me pw=Sesame99x"}', "p"), secrets)
+    assert "the value of env:REPORTS_CONN_STR" in [finding.what for finding in findings]
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../b", "a//b", "./a", ""])
