@@ -9,7 +9,8 @@ from studio.frame.document import PageDocument
 
 
 class ServedModel(PageDocument):
-    """A running server and the model that it serves; `running` requests are being answered."""
+    """A running server and the model that it serves; `running` requests are being answered. `origins` are those of the
+    pages that may use it from a browser; `recorded`: whether requests become traces."""
 
     url: str
     host: str
@@ -21,6 +22,8 @@ class ServedModel(PageDocument):
     model: str
     started_at: str
     state: Literal["starting", "ready"]
+    origins: list[str]
+    recorded: bool
     running: int
     answered: int
     failed: int
