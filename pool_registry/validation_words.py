@@ -6,9 +6,12 @@ a library gets past here: a kind of error that has no sentence yet gets a plain 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from pool_registry.text import one_line, shorten
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 MISSING = "this is missing"
 UNUSABLE = "this value cannot be used here"
 SHOWN = 3  # problems in one sentence
+MAX_LISTED = 8  # values that a rule allows, or names that stand where none may
+MAX_QUOTED = 80  # characters of a value, a name or a pattern
 _NAME_PATTERN = re.compile(r"\^\[a-z\]\[a-z0-9_-\]\{0,(\d+)\}\$.*")  # of a pool, a worker, a server
 # What pydantic adds to a place where a value may be one of several types.
 _TYPE_PARTS = re.compile(
@@ -92,6 +97,51 @@ _DETAILED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "value_error": lambda details: str(details["error"]),  # a sentence of ours
     "assertion_error": lambda details: str(details["error"]),
 }
+_TYPE_WORDS: Mapping[str, str] = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object: names with values",
+    "null": "null",
+}  # in the order in which they are named
+# How a value breaks a rule of a JSON Schema, by the name of the kind of error.
+VIOLATIONS: Mapping[str, Callable[[Any], str]] = {
+    "Type": lambda kind: _MUST_BE + " or ".join(words for name, words in _TYPE_WORDS.items() if name in kind.types),
+    "Enum": lambda kind: f"use one of {_quote_list(kind.options)}",
+    "Constant": lambda kind: f"{_MUST_BE}{_quote_value(kind.expected_value)}",
+    "Required": lambda kind: MISSING,  # noqa: ARG005
+    "AdditionalProperties": lambda kind: f"leave out what is not known here: {_quote_list(kind.unexpected)}",
+    "UnevaluatedProperties": lambda kind: f"leave out what is not known here: {_quote_list(kind.unexpected)}",
+    "Minimum": lambda kind: f"{_MUST_BE}at least {_write_number(kind.limit)}",
+    "ExclusiveMinimum": lambda kind: f"{_MUST_BE}above {_write_number(kind.limit)}",
+    "Maximum": lambda kind: f"{_MUST_BE}at most {_write_number(kind.limit)}",
+    "ExclusiveMaximum": lambda kind: f"{_MUST_BE}below {_write_number(kind.limit)}",
+    "MultipleOf": lambda kind: f"{_MUST_BE}a multiple of {_write_number(kind.multiple_of)}",
+    "MinLength": lambda kind: _at_least(kind.limit, "characters"),
+    "MaxLength": lambda kind: f"this has more than {kind.limit:,} characters",
+    "MinItems": lambda kind: _at_least(kind.limit, "entries"),
+    "MaxItems": lambda kind: f"this has more than {kind.limit:,} entries",
+    "AdditionalItems": lambda kind: f"this has more than {kind.limit:,} entries",
+    "UnevaluatedItems": lambda kind: f"leave out the last entries: {_quote_list(kind.unexpected)}",
+    "MinProperties": lambda kind: _at_least(kind.limit, "fields"),
+    "MaxProperties": lambda kind: f"this has more than {kind.limit:,} fields",
+    "Pattern": lambda kind: f"{_MUST_BE}of the form {shorten(kind.pattern, MAX_QUOTED)} (a regular expression)",
+    "UniqueItems": lambda kind: "no entry may stand in this list twice",  # noqa: ARG005
+    "Contains": lambda kind: "this list has not the entries that are needed here",  # noqa: ARG005
+    "PropertyNames": lambda kind: "one of its names cannot be used here",  # noqa: ARG005
+    "FalseSchema": lambda kind: "nothing can stand here; leave it out",  # noqa: ARG005
+    "Not": lambda kind: "this is what may not stand here; use another value",  # noqa: ARG005
+    "AnyOf": lambda kind: _describe_branches(kind.context),
+    "OneOfNotValid": lambda kind: _describe_branches(kind.context),
+    "OneOfMultipleValid": lambda kind: "this has several of the allowed forms at once; it must have one of them",  # noqa: ARG005
+    "BacktrackLimitExceeded": lambda kind: "this takes too long to compare with its form; make it shorter",  # noqa: ARG005
+    "RegexEngineFailure": lambda kind: "this takes too long to compare with its form; make it shorter",  # noqa: ARG005
+}
+_QUOTING = ("Type", "Enum", "Constant")  # what stands there helps to see what is wrong
+_BRANCHING = ("AnyOf", "OneOfNotValid")
+NO_FORM = "this has none of the forms that are allowed here"
 
 
 def field_problems(error: ValidationError) -> list[tuple[str, str]]:
@@ -150,8 +200,45 @@ def describe_schema_error(error: jsonschema_rs.ValidationError) -> str:
     return f"{_quote(error.instance)} cannot stand here{where}" if place else "it is no object with keywords"
 
 
+def describe_violation(error: jsonschema_rs.ValidationError, whole: str, quotes: bool = True) -> str:
+    """How a value breaks a rule of its JSON Schema, after the place of it; `whole` is what the value itself is called.
+    `quotes`: whether the value is short enough to be repeated."""
+    kind = type(error.kind).__name__
+    value = f", not {_quote_value(error.instance)}" if quotes and kind in _QUOTING else ""
+    return f"{_get_place(error) or whole}: {_describe_kind(error)}{value}"
+
+
+def _get_place(error: jsonschema_rs.ValidationError) -> str:
+    missing = getattr(error.kind, "property", None)  # of an object that lacks it
+    return shorten(".".join(map(str, [*error.instance_path, *([missing] if missing else [])])), MAX_QUOTED)
+
+
+def _describe_kind(error: jsonschema_rs.ValidationError) -> str:
+    describe = VIOLATIONS.get(type(error.kind).__name__)
+    return describe(error.kind) if describe else UNUSABLE
+
+
+def _describe_branches(branches: Sequence[Sequence[jsonschema_rs.ValidationError]]) -> str:
+    """What each of the allowed forms asks for, where that is short; forms within forms are not followed."""
+    firsts = [branch[0] for branch in branches if branch]
+    if not firsts or len(firsts) > SHOWN or any(type(error.kind).__name__ in _BRANCHING for error in firsts):
+        return NO_FORM
+    if all(type(error.kind).__name__ == "Type" for error in firsts) and len({_get_place(e) for e in firsts}) == 1:
+        return _join(list(dict.fromkeys(map(_describe_kind, firsts))))
+    return f"{NO_FORM}: {', or '.join(dict.fromkeys(describe_violation(e, 'it', quotes=False) for e in firsts))}"
+
+
+def _quote_list(values: Sequence[object]) -> str:
+    shown = ", ".join(map(_quote_value, values[:MAX_LISTED]))
+    return f"{shown} and {len(values) - MAX_LISTED:,} more" if len(values) > MAX_LISTED else shown
+
+
+def _quote_value(value: object) -> str:
+    return shorten(one_line(json.dumps(value, ensure_ascii=False, default=str)), MAX_QUOTED)
+
+
 def _quote(value: object) -> str:
-    return repr(value)[:80]
+    return repr(value)[:MAX_QUOTED]
 
 
 def _join(sentences: Sequence[str]) -> str:

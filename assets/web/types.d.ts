@@ -1462,7 +1462,7 @@ export interface ServeState {
   home: string;
 }
 
-/** A running server and the model that it serves; `running` requests are being answered. */
+/** A running server and the model that it serves; `running` requests are being answered. `origins` are those of the pages that may use it from a browser; `recorded`: whether requests become traces. */
 export interface ServedModel {
   url: string;
   host: string;
@@ -1475,6 +1475,8 @@ export interface ServedModel {
   deployment: string;
   started_at: string;
   state: "starting" | "ready";
+  origins: string[];
+  recorded: boolean;
   running: number;
   answered: number;
   failed: number;

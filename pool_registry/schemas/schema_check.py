@@ -16,7 +16,7 @@ import jsonschema_rs
 from pool_registry.actions import JsonValue
 from pool_registry.schemas.schema_size import SchemaSize, measure_value
 from pool_registry.text import shorten
-from pool_registry.validation_words import describe_schema_error
+from pool_registry.validation_words import describe_schema_error, describe_violation
 
 MAX_SCHEMA_CHARS = 100_000
 MAX_ERROR_STEPS = 2_000  # each may cost 50 microseconds where errors are listed
@@ -47,20 +47,17 @@ class SchemaCheck:
         refusal = self._size.refuse_value(value)
         if refusal:
             return f"{whole}: {refusal}"
-        errors = self._list_errors(value, shown + 1)
-        parts = [
-            f"{'.'.join(map(str, error.instance_path)) or whole}: {shorten(error.message, chars)}"
-            for error in errors[:shown]
-        ]
+        size = measure_value(value)
+        quotes = size.parts + size.chars <= QUOTED_CHARS
+        errors = self._list_errors(value, shown + 1, quotes)
+        parts = [shorten(describe_violation(error, whole, quotes), chars) for error in errors[:shown]]
         if not parts:
             return f"{whole}: it does not fit its schema; the two are too large to say where, so check each part of it"
         return "; ".join(parts) + (" ..." if len(errors) > shown else "")
 
-    def _list_errors(self, value: JsonValue, count: int) -> list[Any]:
+    def _list_errors(self, value: JsonValue, count: int, quotes: bool) -> list[Any]:
         """List the first errors, or only one, or none, as many as can be found in little time."""
-        size = measure_value(value)
-        large = size.parts + size.chars > QUOTED_CHARS
-        validator = _compile(self._schema, MASK) if large else self._validator
+        validator = self._validator if quotes else _compile(self._schema, MASK)
         if self._size.takes_fewer_steps(value, MAX_ERROR_STEPS):
             return list(islice(validator.iter_errors(value), count))
         if self._size.branches:

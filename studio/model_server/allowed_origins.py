@@ -32,7 +32,7 @@ def _read_origin(text: str) -> str:
     origin = text.strip().lower().removesuffix("/")
     if _ORIGIN.fullmatch(origin) is None:
         raise PoolError(
-            f"--allow-origin {text!r} is no origin; write it as the browser's address line begins, without a path, "
+            f"{text!r} is no origin; write it as the browser's address line begins, without a path, "
             "such as http://localhost:3000. Each origin is named: * would let any page use the pool"
         )
     return origin.removesuffix(_OWN_PORTS.get(origin.partition(":")[0], ""))

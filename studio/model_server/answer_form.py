@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import Orchestrator
+from orchestrator.grammars.held_schema import hold_schema
 from orchestrator.grammars.json_rules import resolve_local
 from orchestrator.plan import Step, Turn, escape, escape_value, fit_arguments
 from orchestrator.policies.base import agent_step, write_turn
@@ -21,7 +22,7 @@ from pool_registry.language_models.completion import Grammar
 from pool_registry.schemas.schema_check import SchemaCheck
 from studio.model_server.client_tools import ClientCalls, RequestPool
 
-TRIES = 2  # of an agent that writes the answer again
+TRIES = 3  # of an agent that writes the answer again
 ROUNDS = 2 * TRIES + 2  # beyond those of the orchestrator
 MAX_ANSWER_CHARS = 20_000
 MAX_WRAPS = 50  # properties that a bare value is tried as
@@ -36,6 +37,7 @@ class AnswerForm:
     def __init__(self, schema: Mapping[str, JsonValue]) -> None:
         self.schema = schema
         self._check = SchemaCheck(schema)
+        self._held = hold_schema(schema)
 
     def fit(self, answer: JsonValue) -> JsonValue:
         """The answer as a value that fits. Raises ValueError saying how it differs."""
@@ -47,7 +49,13 @@ class AnswerForm:
             wrapped = self._wrap(candidate)
             if len(wrapped) == 1:
                 return wrapped[0]
-        raise ValueError(self._check.explain(candidates[-1], "result"))
+        raise ValueError(self._check.explain(candidates[min(1, len(candidates) - 1)], "result"))
+
+    @property
+    def remark(self) -> str:
+        """What of the schema no grammar can hold a model to, in a sentence; "" where there is nothing."""
+        words = ", ".join(f"`{word}`" for word in self._held.unheld)
+        return words and f"A model can be told of {words} in this schema, but not be held to it"
 
     def write_instruction(self) -> str:
         """What a model is told so that its answer fits."""
@@ -57,8 +65,9 @@ class AnswerForm:
         return f"Answer with JSON alone, without a fence, that fits this JSON Schema:\n{schema}"
 
     def write_grammar(self) -> Grammar:
-        """The form for a model that can be held to it. What the grammar cannot say of a schema is left to the check."""
-        schema = {**self.schema, "x-guidance": _GUIDANCE}
+        """The form for a model that can be held to it. What the grammar cannot say of a schema is left to the check,
+        whose words the model is told before it tries again."""
+        schema = {**self._held.schema, "x-guidance": _GUIDANCE}
         return Grammar(f"%llguidance {{}}\nstart: %json {json.dumps(schema)}\n", self.schema)
 
     def _wrap(self, value: JsonValue) -> list[JsonValue]:
@@ -94,6 +103,7 @@ class AnswerFormPolicy(Orchestrator):
         self._form, self._calls, self._tools = form, calls, tools
         self._pool, self._agent = pool, choose_fallback_agent(pool, AUTO)
         self._held: JsonValue = None
+        self._attempt = ""  # of the agent, which did not fit
         self._problem = ""
         self._tries = 0
         self._reminded = False
@@ -108,6 +118,7 @@ class AnswerFormPolicy(Orchestrator):
         except ValueError as error:
             if self._tries >= TRIES or not self._agent:
                 return True  # the request is answered with an error that says so
+            self._attempt = as_text(answer) if self._tries else ""
             self._held = answer if self._held is None else self._held
             self._problem = str(error)
             return False
@@ -148,10 +159,11 @@ class AnswerFormPolicy(Orchestrator):
         self._tries += 1
         step = episode.next_step_id
         question = episode.query.removesuffix(f"\n\n{form.write_instruction()}")  # stands above
+        attempt = f"\nYour try: {self._attempt[:MAX_ANSWER_CHARS]}" if self._attempt else ""
         instruction = (
             f"{form.write_instruction()}\n\nWrite this answer in that form; add nothing to what it says.\n"
             f"Question: {question[:MAX_ANSWER_CHARS]}\n"
-            f"Answer: {as_text(self._held)[:MAX_ANSWER_CHARS]}\nIt did not fit: {self._problem}"
+            f"Answer: {as_text(self._held)[:MAX_ANSWER_CHARS]}{attempt}\nIt did not fit: {self._problem}"
         )
         self._pool.hold(self._agent, instruction, form.write_grammar())
         return write_turn([agent_step(step, self._agent, escape(instruction))], f"${step}")

@@ -79,9 +79,10 @@ def refuse_unrecorded(error: StorageError) -> ApiError:
     return ApiError(503, message, "not_recorded", headers=NO_RETRY)
 
 
-def unfit_answer(trace: str, problem: str) -> ApiError:
-    """An answer that does not fit the form which the request wants."""
-    message = f"the answer does not fit the response format: {problem}. The trace is {trace}."
+def unfit_answer(trace: str, problem: str, remark: str) -> ApiError:
+    """An answer that does not fit the form which the request wants; `remark` says what hinders."""
+    sentences = [f"the answer does not fit the response format: {problem}", remark, f"The trace is {trace}"]
+    message = "".join(f"{sentence}. " for sentence in sentences if sentence).rstrip()
     return ApiError(422, message, "invalid_answer", "response_format", headers={TRACE_HEADER: trace, **NO_RETRY})
 
 

@@ -206,7 +206,7 @@ class ServedEpisode:
         try:
             text = as_text(answer if form is None else form.fit(answer))
         except ValueError as error:
-            raise unfit_answer(self.id, str(error)) from error
+            raise unfit_answer(self.id, str(error), form.remark if form else "") from error
         return cut_answer(text, self.request)
 
     def _take_usage(self) -> Usage:

@@ -208,4 +208,6 @@ def _new_record(store: Store, model: ServedModel, options: ServeOptions) -> Serv
         owner=this_process(),
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
         state="starting",
+        origins=list(options.origins),
+        recorded=model.record,
     )

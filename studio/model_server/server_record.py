@@ -32,6 +32,8 @@ class ServerRecord(BaseModel):
     owner: str
     started_at: str
     state: Literal["starting", "ready"]
+    origins: list[str] = []
+    recorded: bool = True
     running: int = 0
     answered: int = 0
     failed: int = 0

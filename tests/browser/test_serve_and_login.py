@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
@@ -80,6 +81,26 @@ def test_serve_from_the_page_call_it_as_the_snippets_say_and_stop_it(edge, page)
     expect(card).to_have_count(0, timeout=30_000)
 
 
+@pytest.mark.slow
+def test_a_web_page_is_let_in_and_nothing_of_it_is_stored(edge, page):
+    page.goto(f"{edge.url}/serve?pool=edge&orchestrator=direct")
+    page.get_by_label("Model name").fill("quiet")
+    page.get_by_label("Web pages that may use it").fill("http://localhost:3000")
+    page.get_by_label("Store nothing of its requests").check()
+    page.get_by_role("button", name="Start serving").click()
+    card = page.get_by_role("article", name="quiet")
+    expect(card.locator(".traces-pill")).to_have_text("ready", timeout=LONG_MS)
+    expect(card.get_by_text("http://localhost:3000")).to_be_visible()
+    base = card.locator(".serve-facts code").first.inner_text()
+    body = {"model": "quiet", "messages": [{"role": "user", "content": "say tea"}]}
+    answer = httpx.post(f"{base}/chat/completions", json=body, headers={"origin": "http://localhost:3000"}, timeout=60)
+    assert answer.headers["access-control-allow-origin"] == "http://localhost:3000", answer.text
+    assert answer.json()["podium"]["trace"] is None
+    expect(card.get_by_text("1 answered · nothing of them is stored")).to_be_visible()
+    card.get_by_role("button", name="Stop").click()
+    expect(card).to_have_count(0, timeout=30_000)
+
+
 def test_what_cannot_be_served_is_told_at_its_field_and_loses_nothing(edge, page):
     page.goto(f"{edge.url}/serve?pool=edge&orchestrator=pipeline")
     page.get_by_label("Model name").fill(XSS)
@@ -91,6 +112,11 @@ def test_what_cannot_be_served_is_told_at_its_field_and_loses_nothing(edge, page
     page.get_by_role("button", name="Start serving").click()
     expect(page.get_by_text("a port is a number")).to_be_visible()
     assert page.get_by_label("Model name").input_value() == XSS
+    page.get_by_label("Web pages that may use it").fill("http://localhost:3000, localhost")
+    page.get_by_label("Port").fill("8099")
+    page.get_by_role("button", name="Start serving").click()
+    expect(page.get_by_text("'localhost' is no origin")).to_be_visible()
+    page.get_by_label("Web pages that may use it").fill("")
     page.get_by_label("Port").fill("8099")
     page.get_by_role("button", name="Start serving").click()
     expect(page.get_by_text("other machines need a token")).to_be_visible()

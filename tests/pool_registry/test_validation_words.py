@@ -19,11 +19,18 @@ from pydantic_core import core_schema
 from pool_registry.errors import InvalidPool
 from pool_registry.pool import import_pool
 from pool_registry.schemas.schema_check import SchemaCheck
-from pool_registry.validation_words import describe_item, describe_problems, drop_library_words, field_problems
+from pool_registry.validation_words import (
+    VIOLATIONS,
+    describe_item,
+    describe_problems,
+    drop_library_words,
+    field_problems,
+)
 
 LIBRARY = re.compile(
     "pydantic|Input should|Field required|Extra inputs|Failed validating|On instance|validation error|Value error|"
-    "Assertion failed|meta-schema|registry|keyword",
+    "Assertion failed|meta-schema|registry|keyword|is not of type|required property|were unexpected|was unexpected|"
+    "was expected|is not valid under|under the given schema|does not match|non-unique",
     re.IGNORECASE,
 )
 ROOT = Path(__file__).parents[2]
@@ -176,6 +183,73 @@ def test_no_pool_file_brings_a_librarys_text(document):
         import_pool(json.dumps({"podium_pool": 1, **document}))
     except InvalidPool as error:
         assert not LIBRARY.search(str(error)), document
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "sentence"),
+    [
+        ({"type": "integer"}, "x", 'a: this must be a whole number, not "x"'),
+        ({"type": ["null", "string"]}, 3, "a: this must be text or null, not 3"),
+        ({"enum": ["tea", "oil"]}, "salt", 'a: use one of "tea", "oil", not "salt"'),
+        ({"enum": list(range(30))}, 31, "a: use one of 0, 1, 2, 3, 4, 5, 6, 7 and 22 more, not 31"),
+        ({"const": 3}, 4, "a: this must be 3, not 4"),
+        ({"required": ["b"]}, {}, "a.b: this is missing"),
+        ({"dependentRequired": {"c": ["b"]}}, {"c": 1}, "a.b: this is missing"),
+        ({"if": {"required": ["c"]}, "then": {"required": ["b"]}}, {"c": 1}, "a.b: this is missing"),
+        ({"properties": {"c": {}}, "additionalProperties": False}, {"b": 1}, "a: leave out what is not known here: "),
+        ({"unevaluatedProperties": False}, {"b": 1}, 'a: leave out what is not known here: "b"'),
+        ({"minimum": 3}, 1, "a: this must be at least 3"),
+        ({"exclusiveMinimum": 3}, 3, "a: this must be above 3"),
+        ({"maximum": 2.5}, 5, "a: this must be at most 2.5"),
+        ({"exclusiveMaximum": 3}, 3, "a: this must be below 3"),
+        ({"multipleOf": 3}, 5, "a: this must be a multiple of 3"),
+        ({"minLength": 3}, "a", "a: this has fewer than 3 characters"),
+        ({"maxLength": 2}, "abc", "a: this has more than 2 characters"),
+        ({"pattern": "^[0-9]+$"}, "b", "a: this must be of the form ^[0-9]+$ (a regular expression)"),
+        ({"minItems": 1}, [], "a: this must not be empty"),
+        ({"maxItems": 2}, [1, 2, 3], "a: this has more than 2 entries"),
+        ({"uniqueItems": True}, [1, 1], "a: no entry may stand in this list twice"),
+        ({"contains": {"type": "string"}}, [1], "a: this list has not the entries that are needed here"),
+        ({"prefixItems": [{}], "unevaluatedItems": False}, [1, 2], "a: leave out the last entries: "),
+        ({"maxProperties": 2}, {"b": 1, "c": 1, "d": 1}, "a: this has more than 2 fields"),
+        ({"propertyNames": {"pattern": "^x"}}, {"b": 1}, "a: one of its names cannot be used here"),
+        ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, 1.5, "a: this must be text or a whole number"),
+        (
+            {"oneOf": [{"required": ["id"]}, {"required": ["name"]}]},
+            {},
+            "a: this has none of the forms that are allowed here: a.id: this is missing, or a.name: this is missing",
+        ),
+        ({"oneOf": [{"type": "number"}, {"type": "integer"}]}, 1, "a: this has several of the allowed forms at once"),
+        ({"not": {"type": "string"}}, "x", "a: this is what may not stand here; use another value"),
+        (False, 1, "a: nothing can stand here; leave it out"),
+    ],
+)  # fmt: skip
+def test_a_value_that_breaks_a_rule_is_described_in_words(rule, value, sentence):
+    words = SchemaCheck({"type": "object", "properties": {"a": rule}}).explain({"a": value}, "arguments")
+    assert words.startswith(sentence) and not LIBRARY.search(words)
+
+
+RULES = ("type", "enum", "const", "required", "properties", "items", "anyOf", "not", "minimum", "pattern", "maxItems")
+
+
+@given(rule=st.dictionaries(st.sampled_from(RULES), JSON), value=JSON)
+def test_no_value_of_an_argument_brings_a_librarys_text(rule, value):
+    try:
+        check = SchemaCheck({"type": "object", "properties": {"a": rule}})
+    except ValueError:
+        return
+    arguments = {"a": value}
+    if not check.accepts(arguments) and "://" not in json.dumps([rule, value]):
+        assert not LIBRARY.search(check.explain(arguments, "arguments")), (rule, value)
+
+
+KINDS = [name for name in vars(jsonschema_rs.ValidationErrorKind) if name[0].isupper()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_violation_has_its_sentence_or_the_plain_one(kind):
+    never_met = {"ContentEncoding", "ContentMediaType", "Custom", "Format", "FromUtf8", "Referencing"}
+    assert kind in VIOLATIONS or kind in never_met, f"{kind} would be told as a value that cannot be used"
 
 
 def test_a_tools_error_keeps_its_words_without_the_librarys_address():

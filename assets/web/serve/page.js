@@ -90,13 +90,19 @@ export class ServePage {
     this.go = needs(el("button.page-primary", { type: "submit", disabled: "" }, "Start serving"), "serve/start"); // until pools are there to choose
     this.keep = needs(button("Deploy under this name", () => busy(this.keep, "Checking …", () => this.deploy())), "serve/deploy");
     this.keep.disabled = true;
+    this.origins = el("input.serve-input", { type: "text", placeholder: "none, such as http://localhost:3000", maxlength: 2000 });
+    this.unrecorded = el("input", { type: "checkbox" });
     const two = el("div.serve-two", {}, this.field("port", "Port", this.port), this.field("name", "Model name", this.name));
-    const check = el("label.serve-check", {}, this.everywhere, "Let other machines in (with a token)");
+    const checks = [
+      el("label.serve-check", {}, this.everywhere, "Let other machines in (with a token)"),
+      el("label.serve-check", {}, this.unrecorded, "Store nothing of its requests"),
+    ];
     this.problems.everywhere = el("span.serve-problem", { role: "alert" });
     this.problems[""] = el("p.serve-problem", { role: "alert" });
     const card = el(
       "form.serve-card", { "aria-label": "Serve a pool", novalidate: "" }, el("h2", {}, "Serve a pool"),
-      this.field("pool", "Pool", this.pool), this.field("orchestrator", "Orchestrator", this.orchestrator), two, check,
+      this.field("pool", "Pool", this.pool), this.field("orchestrator", "Orchestrator", this.orchestrator), two,
+      this.field("origins", "Web pages that may use it", this.origins), ...checks,
       this.problems.everywhere, this.problems[""], this.go, this.keep,
       el("p.serve-lead", {}, "A deployment keeps its name while what answers changes: try another orchestrator on its requests, promote it, roll back."),
     );
@@ -135,7 +141,7 @@ export class ServePage {
   async begin() {
     const settings = {
       pool: this.pool.value, orchestrator: this.orchestrator.value, name: this.name.value.trim(), port: Number(this.port.value),
-      everywhere: this.everywhere.checked,
+      everywhere: this.everywhere.checked, unrecorded: this.unrecorded.checked, origins: this.origins.value,
     };
     const done = await sendCommand("serve", { action: "start", ...settings });
     this.showProblems(done);
@@ -253,6 +259,7 @@ class ServerCard {
     this.figures = el("dd");
     fact(facts, "Base URL", code(this.url));
     fact(facts, "MCP", code(this.url.replace(/\/v1$/, "/mcp")));
+    if (server.origins.length) fact(facts, "Web pages", server.origins.join(", "));
     facts.append(el("dt", {}, "Requests"), this.figures);
     const traces = new URLSearchParams({ pool: server.pool, orchestrator: server.orchestrator });
     this.link = el("a.podium-link", { href: `/traces?${traces}` }, "Traces");
@@ -273,7 +280,7 @@ class ServerCard {
     const text = `${count(server.answered)} answered${server.failed ? `, ${count(server.failed)} without an answer` : ""}`;
     if (this.figures.dataset.text !== text) {
       this.figures.dataset.text = text;
-      this.figures.replaceChildren(text, " · ", this.link);
+      this.figures.replaceChildren(text, " · ", server.recorded ? this.link : "nothing of them is stored");
     }
     const guarded = this.page.state.guarded;
     if (this.guarded !== guarded) {

@@ -12,12 +12,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from orchestrator.policies.labels import label_orchestrator
-from pool_registry.errors import InvalidPool, StorageError
+from pool_registry.errors import InvalidPool, PoolError, StorageError
 from studio.access.accounts import Tokens, current_user
 from studio.access.roles import current_rights
 from studio.frame.commands import Fields, PageCommands, PageReply, command, text, words
 from studio.frame.ports import check_port
 from studio.model_server import server_record
+from studio.model_server.allowed_origins import read_origins
 from studio.orchestrators.choices import orchestrator_choices
 from studio.orchestrators.default import choose_default
 from studio.pages.serve.deployments import DeploymentCommands
@@ -66,7 +67,7 @@ class ServeCommands(PageCommands):
         """Start a server and wait until it answers. Raises PoolError; InvalidPool for fields."""
         name, options = _read_served(fields)
         host = EVERYWHERE if fields.get("everywhere") is True else "127.0.0.1"
-        port = _port(fields)
+        port, origins = _port(fields), _read_origins(fields)
         if host == EVERYWHERE and not self._tokens.list():
             raise InvalidPool([("everywhere", "other machines need a token to get in; make one first")])
         try:
@@ -74,7 +75,10 @@ class ServeCommands(PageCommands):
         except StorageError as error:
             raise InvalidPool([("port", str(error).partition(";")[0])]) from error
         options |= {"port": port, "host": host}
-        process, log = self._spawn([f"--{option}={value}" for option, value in options.items() if value])
+        arguments = [f"--{option}={value}" for option, value in options.items() if value]
+        arguments += [f"--allow-origin={origin}" for origin in origins]
+        arguments += ["--no-record"] if fields.get("unrecorded") is True else []
+        process, log = self._spawn(arguments)
         self._await(process, port, log)
         return PageReply(f"{name} is being served on port {port}.")
 
@@ -157,6 +161,14 @@ def _port(fields: Fields) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 65535:
         raise InvalidPool([("port", "a port is a number from 1 to 65535")])
     return value
+
+
+def _read_origins(fields: Fields) -> tuple[str, ...]:
+    """The origins that are written with spaces or commas between them. Raises InvalidPool."""
+    try:
+        return read_origins(words(fields, "origins").replace(",", " ").split())
+    except PoolError as error:
+        raise InvalidPool([("origins", str(error))]) from error
 
 
 def _free_port(taken: set[int]) -> int:

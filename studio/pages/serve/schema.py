@@ -10,7 +10,8 @@ from studio.pages.serve.deployment_schema import DeploymentCard
 
 
 class ServedModel(PageDocument):
-    """A running server and the model that it serves; `running` requests are being answered."""
+    """A running server and the model that it serves; `running` requests are being answered. `origins` are those of the
+    pages that may use it from a browser; `recorded`: whether requests become traces."""
 
     url: str
     host: str
@@ -23,6 +24,8 @@ class ServedModel(PageDocument):
     deployment: str
     started_at: str
     state: Literal["starting", "ready"]
+    origins: list[str]
+    recorded: bool
     running: int
     answered: int
     failed: int

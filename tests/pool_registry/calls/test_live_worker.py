@@ -167,10 +167,10 @@ def test_what_is_handed_over_fits_what_was_asked_for(output, returned, value):
 @pytest.mark.parametrize(
     ("output", "returned", "says"),
     [
-        ({"json_schema": PRICE}, '{"price": "much"}', 'price: "much" is not of type "number"'),
-        ({"json_schema": PRICE}, "I do not know", 'is not of type "object"'),
-        ({"json_schema": PRICE}, '{"price": NaN}', "not of type"),
-        ({"json_schema": PRICE}, '```\n{"price": 1}\n```\n```\n{"price": 2}\n```', "not of type"),  # which one?
+        ({"json_schema": PRICE}, '{"price": "much"}', 'price: this must be a number, not "much"'),
+        ({"json_schema": PRICE}, "I do not know", "this must be an object"),
+        ({"json_schema": PRICE}, '{"price": NaN}', "this must be an object"),
+        ({"json_schema": PRICE}, '```\n{"price": 1}\n```\n```\n{"price": 2}\n```', "must be an object"),  # which one?
         ({"json_schema": {"type": "array", "items": {"type": "integer"}}}, '["a","b","c","d"]', " ..."),
         ({"pattern": r"\d+"}, "42 apples", "does not match the pattern"),
         ({"pattern": r"(a|a|aa)+$"}, "a" * 60 + "b", "takes more than"),

@@ -188,13 +188,13 @@ def nest(levels: int) -> Any:
 @pytest.mark.parametrize(
     ("schema", "value", "sentence"),
     [
-        (SMALL, {"x": ["a"] * 400_000}, 'x.0: this value is not of type "integer"'),
+        (SMALL, {"x": ["a"] * 400_000}, "x.0: this must be a whole number"),
         (SMALL, {"x": [1] * 600_000}, "more than 500,000 parts; give less at once"),
-        (SMALL, {"x": "a" * 10_000_000}, 'x: this value is not of type "array"'),
+        (SMALL, {"x": "a" * 10_000_000}, "x: this must be a list"),
         (SMALL, nest(200_000), "nested more than 100 deep"),
         (TREE, nest(40), "may take more than 10,000,000 steps; give less at once"),
         (bomb(11), {"x": "a"}, "check each part of it"),
-        (bomb(5), {"x": "a"}, '"a" is not valid under any of the schemas'),
+        (bomb(5), {"x": "a"}, "this has none of the forms that are allowed here"),
         ({"type": "object", "additionalProperties": False}, {str(n): 1 for n in range(100_000)}, "arguments: "),
     ],
 )

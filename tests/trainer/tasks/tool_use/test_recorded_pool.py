@@ -131,7 +131,7 @@ def test_problems_are_said_by_line_in_plain_sentences():
         4: "message 1: the role 'narrator' is not known here; use system, user, assistant or tool",
         5: "message 1: a part of it is no text (image_url)",
         6: "no tool is called in it, so it makes no task",
-        7: 'the call of get_stock does not fit its tool: arguments: "item" is a required property',
+        7: "the call of get_stock does not fit its tool: item: this is missing",
         8: "it has several turns, and its answers are calls of classes that are not in the file",
         9: "this is of none of the formats BFCL, xLAM, Hermes, ShareGPT, OpenAI messages, Alpaca: its fields are a",
         10: "the query is the same as on line 1; remove one of them",
