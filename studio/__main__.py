@@ -21,6 +21,7 @@ from studio.cli import (
     pool,
     publish,
     restore,
+    rollout,
     serve,
     what_if,
 )
@@ -52,6 +53,7 @@ app.command()(binding.binding)
 app.command("make-orchestrator")(foreign_checkpoints.make_orchestrator)
 app.command()(credit.credit)
 app.command()(restore.restore)
+app.command()(rollout.rollout)
 app.command("delete")(housekeeping.delete)
 app.command("rename")(housekeeping.rename)
 app.command("tidy")(housekeeping.tidy)

@@ -118,6 +118,24 @@ def python(
             place.write_bytes(content)
 
 
+@commands.command()
+def verifiers(
+    pool: Annotated[str, typer.Argument(help="The pool's name.")],
+    out: Annotated[Path, typer.Option(help="The folder to make.")],
+    tasks: Annotated[str, typer.Option(help="The source of tasks. Empty: the pool's practice tasks.")] = "",
+    count: Annotated[int, typer.Option(help="Most tasks of each split.", min=1, max=1_000_000)] = 1000,
+    dialect: Annotated[str, typer.Option(help="The dialect in which the model orchestrates.")] = "plan",
+    home: HomeOption = None,
+) -> None:
+    """A pool and tasks as an environment of the package verifiers: the model orchestrates, the workers stay."""
+    from studio.export.environments.verifiers import export_environment
+
+    with open_prepared_store(home) as store:
+        stored = store.pools.latest(pool).pool
+        number = export_environment(stored, tasks or f"practice:{pool}", out, dialect, count)
+    typer.echo(f"{out}: {number:,} tasks")
+
+
 def _write(text: str, out: Path | None) -> None:
     if out is None:
         typer.echo(text, nl=False)
