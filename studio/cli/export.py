@@ -59,18 +59,27 @@ def traces(
     orchestrator: Annotated[str, typer.Option(help="Only runs of this orchestrator.")] = "",
     last: Annotated[int, typer.Option(help="How many, when none is named.", min=1, max=100_000)] = 100,
     form: Annotated[Literal["jsonl", "otlp"], typer.Option("--as", help="otlp: OpenTelemetry GenAI spans.")] = "jsonl",
+    to: Annotated[
+        list[str] | None,
+        typer.Option(help="otlp:http://HOST:4318, trackio:PROJECT or mlflow:URI: sends them there; may be repeated."),
+    ] = None,
     out: OutOption = None,
     home: HomeOption = None,
 ) -> None:
-    """Export traces as JSON Lines, or as OpenTelemetry spans (OTLP JSON) for Phoenix, Langfuse or Jaeger."""
+    """Export traces as JSON Lines, or as OpenTelemetry spans (OTLP JSON) for Phoenix, Langfuse or Jaeger; or send them
+    to a collector, Trackio or MLflow."""
     from orchestrator.traces.store import TraceFilter
-    from studio.export.formats import export_jsonl, export_otlp
+    from studio.export.formats import export_jsonl, export_otlp, send_traces
 
     with open_prepared_store(home) as store:
         newest = TraceFilter(pool=pool, orchestrator=orchestrator, limit=last)
         ids = list(episode or ()) or [row.id for row in store.traces.search(newest)]
         if not ids:
             raise ExportRefused("no run matches; `podium export traces` without options takes the newest")
+        if to:
+            send_traces(store, ids, to)
+            typer.echo(f"{len(ids):,} traces sent to {', '.join(to)}")
+            return
         _write(export_jsonl(store, ids) if form == "jsonl" else json.dumps(export_otlp(store, ids)) + "\n", out)
 
 
