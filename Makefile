@@ -9,8 +9,10 @@ LOCKED ?= 1
 FILES := pyproject.toml lessons/pyproject.toml Makefile $(if $(LOCKED),requirements.lock)
 SETUP := $(VENV)/.setup-$(EXTRAS)-$(shell cat $(FILES) | cksum | cut -d' ' -f1)
 VLLM_SETUP := $(VENV)/.vllm-$(EXTRAS)-$(shell cat pyproject.toml scripts/install_vllm.py | cksum | cut -d' ' -f1)
+NEIGHBOURS := .venv-neighbours
+NEIGHBOURS_SETUP := $(NEIGHBOURS)/.setup-$(shell cat pyproject.toml scripts/install_neighbours.py | cksum | cut -d' ' -f1)
 
-.PHONY: help setup vllm studio quick quick-tests newest test test-all trust check check-types check-code check-web fix system sbom release clean
+.PHONY: help setup vllm neighbours test-neighbours studio quick quick-tests newest test test-all trust check check-types check-code check-web fix system sbom release clean
 
 help:
 	@echo "make studio [PORT=7860]  set up and start the studio on http://127.0.0.1:PORT"
@@ -22,6 +24,8 @@ help:
 	@echo "make setup [LOCKED=]     everything but starting: the files of requirements.lock, by hash; LOCKED=: the newest"
 	@echo "make newest              the quick tests with the newest packages, in an environment of their own (weekly)"
 	@echo "make vllm                vLLM, also on a machine without a GPU (with one, make setup installs it)"
+	@echo "make neighbours          other studios' packages, in an environment of their own: verifiers and others"
+	@echo "make test-neighbours     the tests that ask those packages (a part of make test-all)"
 	@echo "make sbom                build/sbom.json and build/licences.md of what is installed, for a release"
 	@echo "make release             dist: wheel, source, bill of materials, licences and their hashes"
 	@echo "make fix                 format and fix what ruff can"
@@ -53,6 +57,12 @@ $(VLLM_SETUP): $(SETUP)
 	$(PYTHON) scripts/install_vllm.py
 	rm -f $(VENV)/.vllm-* && touch $@
 
+neighbours: $(NEIGHBOURS_SETUP)
+
+$(NEIGHBOURS_SETUP): $(SETUP)
+	$(PYTHON) scripts/install_neighbours.py
+	touch $@
+
 studio: setup
 	$(PYTHON) -m studio --port $(PORT)
 
@@ -79,8 +89,11 @@ test: setup system
 	$(MAKE) --no-print-directory -j 2 check
 	$(PYTEST) -m "not slow"
 
-test-all: setup system
+test-all: setup system test-neighbours
 	$(PYTEST) -m slow
+
+test-neighbours: neighbours
+	PODIUM_NEIGHBOURS=1 PYTHONPATH=.:lessons $(NEIGHBOURS)/bin/python -m pytest tests/neighbours -rA
 
 # TRUST: names of promises, --quick, --share 0.1, --json FILE, --document
 trust: setup system
@@ -133,4 +146,4 @@ release:
 	cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(NEIGHBOURS) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -35,3 +35,7 @@ class DamagedTrace(OrchestratorError):
 
 class EpisodeNotFound(OrchestratorError):
     """No episode with this id is stored."""
+
+
+class TrackerRefused(OrchestratorError):
+    """A tracker cannot be used: there is none like it, its package is missing, or its address is wrong."""

@@ -24,6 +24,7 @@ from studio.cli import (
     pool,
     publish,
     restore,
+    rollout,
     serve,
     what_if,
 )
@@ -62,6 +63,7 @@ app.command()(credit.credit)
 app.command()(improve.improve)
 app.command()(notices.notices)
 app.command()(restore.restore)
+app.command()(rollout.rollout)
 app.command("delete")(housekeeping.delete)
 app.command("rename")(housekeeping.rename)
 app.command("tidy")(housekeeping.tidy)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 
+from orchestrator.errors import TrackerRefused
 from orchestrator.traces.store import Store, open_store
+from orchestrator.tracking.live import track
 from pool_registry.errors import StorageError
 from pool_registry.starter import seed_starter
 from pool_registry.storage.backups import find_newest_whole
@@ -26,9 +28,15 @@ def prepare_store(folder: str | None) -> Store:
 def open_chosen_store(folder: str | None) -> Store:
     """Make `folder` this process's data folder, where checkpoints and workers' data are looked up, and open its store.
 
-    Raises what `prepare_store` raises.
+    What is stored goes to the places of PODIUM_TRACK, too. Raises what `prepare_store` raises, and TrackerRefused.
     """
-    return prepare_store(str(choose_home(folder).root))
+    store = prepare_store(str(choose_home(folder).root))
+    try:
+        track(store)
+    except TrackerRefused:
+        store.close()
+        raise
+    return store
 
 
 def open_whole_store(folder: str | None) -> Store:

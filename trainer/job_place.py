@@ -1,4 +1,5 @@
-"""Where a job runs: on this machine, on one that Hugging Face Jobs rents out by the minute, or on a Ray cluster."""
+"""Where a job runs: on this machine, on one that Hugging Face Jobs rents out by the minute, or on a Ray cluster; and
+where its traces and curves go as well."""
 
 from __future__ import annotations
 
@@ -7,6 +8,9 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator
+
+from orchestrator.errors import TrackerRefused
+from orchestrator.tracking.table import parse_place as parse_tracker
 
 _PLACE = re.compile(
     r"here|hf:(?P<flavor>[a-z0-9][a-z0-9-]{0,63})"
@@ -66,3 +70,14 @@ def parse_unpaid_place(text: str) -> JobPlace:
 
 PlaceText = Annotated[str, AfterValidator(lambda text: str(parse_place(text)))]
 UnpaidPlaceText = Annotated[str, AfterValidator(lambda text: str(parse_unpaid_place(text)))]
+
+
+def _check_tracker(text: str) -> str:
+    try:
+        parse_tracker(text)
+    except TrackerRefused as refusal:
+        raise ValueError(str(refusal)) from refusal
+    return text
+
+
+TrackerPlace = Annotated[str, AfterValidator(_check_tracker)]

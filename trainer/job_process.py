@@ -26,6 +26,7 @@ from trainer.jobs.gpus import see_only
 from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.jobs.queue import KEPT, JobRow, JobStore
 from trainer.jobs.thread_start_watch import ThreadStartWatch
+from trainer.jobs.tracked import track_job
 from trainer.learner.generator import is_out_of_memory
 from trainer.learner.ranks import SPENT, RankEnd, join_ranks, leave_ranks
 from trainer.memory_fit.advice import list_edits
@@ -114,7 +115,7 @@ def _run(job: str, store: Store, jobs: JobStore, job_folder: JobFolder, progress
 
             row = jobs.get(job)
             _refuse_too_few(row)
-            with see_only(row.own_gpus):
+            with see_only(row.own_gpus), track_job(recipe.track, job, store, job_folder):
                 finished = run_recipe(recipe, store, load_pool(store, recipe.pool), job_folder, on_stage)
     except Exception as error:
         code, message = explain_job_failure(error, recipe, job_folder)

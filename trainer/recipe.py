@@ -26,7 +26,7 @@ from orchestrator.repairs.table import in_table_order, leave_out
 from pool_registry.validation_words import field_problems
 from pool_registry.worker import NAME_PATTERN
 from trainer.errors import InvalidRecipe
-from trainer.job_place import HERE, JobPlace, PlaceText, parse_place
+from trainer.job_place import HERE, JobPlace, PlaceText, TrackerPlace, parse_place
 from trainer.methods.base import TrainingStage
 from trainer.methods.table import METHODS
 from trainer.recipe_sections import EvaluateSettings, ModelSettings, RecipeSection, TaskSettings, WhoSettings
@@ -76,6 +76,12 @@ class Recipe(_MethodSections):
         gt=0,
         description="US dollars for the whole job, its stages together; at the cap it stops and can be resumed with "
         "another. Empty: the caps of the stages alone.",
+    )
+    track: tuple[TrackerPlace, ...] = Field(
+        default=(),
+        description="Where traces and curves go as well, as otlp:http://HOST:4318, trackio:PROJECT or "
+        "mlflow:URI#EXPERIMENT.",
+        examples=[["trackio:my-orchestrator"]],
     )
     threads: int = Field(default=0, ge=0, le=256, description="CPU threads of torch in each process; 0 for all.")
     processes: int = Field(
@@ -168,6 +174,8 @@ class Recipe(_MethodSections):
             document.pop("processes", None)
         if self.sharding == "none":
             document.pop("sharding", None)
+        if not self.track:
+            document.pop("track", None)
         return document
 
     @property

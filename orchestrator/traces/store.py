@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import ColumnElement, Engine, func, or_, update
 from sqlalchemy.orm import Mapped
@@ -82,6 +82,14 @@ class RecordedCall:
     code: str | None
 
 
+class Listener(Protocol):
+    """Is shown events while they happen; must not block."""
+
+    def append(self, episode_id: str, event: Event) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class TraceStore:
     """Reads episodes; `append` hands events to the writer thread (it is a `Sink`)."""
 
@@ -90,9 +98,16 @@ class TraceStore:
         self._home = home.root
         self._hold = hold_folder(home.root)  # shows other containers and hosts that this process's episodes run
         self._writer = TraceWriter(engine, home.set_aside)
+        self._listeners: list[Listener] = []
+
+    def listen(self, listener: Listener) -> None:
+        """Show another program every event that is stored from now on."""
+        self._listeners.append(listener)
 
     def append(self, episode_id: str, event: Event) -> None:
         self._writer.put(episode_id, event)
+        for listener in self._listeners:
+            listener.append(episode_id, event)
 
     def keep_pool(self, pool: Pool, pool_hash: str) -> None:
         """Keep a pool for the traces that name its hash, without listing it among the pools."""
@@ -104,6 +119,8 @@ class TraceStore:
 
     def close(self) -> None:
         self._writer.close()
+        for listener in self._listeners:
+            listener.close()
 
     @property
     def problem(self) -> str | None:

@@ -59,18 +59,27 @@ def traces(
     orchestrator: Annotated[str, typer.Option(help="Only runs of this orchestrator.")] = "",
     last: Annotated[int, typer.Option(help="How many, when none is named.", min=1, max=100_000)] = 100,
     form: Annotated[Literal["jsonl", "otlp"], typer.Option("--as", help="otlp: OpenTelemetry GenAI spans.")] = "jsonl",
+    to: Annotated[
+        list[str] | None,
+        typer.Option(help="otlp:http://HOST:4318, trackio:PROJECT or mlflow:URI: sends them there; may be repeated."),
+    ] = None,
     out: OutOption = None,
     home: HomeOption = None,
 ) -> None:
-    """Export traces as JSON Lines, or as OpenTelemetry spans (OTLP JSON) for Phoenix, Langfuse or Jaeger."""
+    """Export traces as JSON Lines, or as OpenTelemetry spans (OTLP JSON) for Phoenix, Langfuse or Jaeger; or send them
+    to a collector, Trackio or MLflow."""
     from orchestrator.traces.store import TraceFilter
-    from studio.export.formats import export_jsonl, export_otlp
+    from studio.export.formats import export_jsonl, export_otlp, send_traces
 
     with open_prepared_store(home) as store:
         newest = TraceFilter(pool=pool, orchestrator=orchestrator, limit=last)
         ids = list(episode or ()) or [row.id for row in store.traces.search(newest)]
         if not ids:
             raise ExportRefused("no run matches; `podium export traces` without options takes the newest")
+        if to:
+            send_traces(store, ids, to)
+            typer.echo(f"{len(ids):,} traces sent to {', '.join(to)}")
+            return
         _write(export_jsonl(store, ids) if form == "jsonl" else json.dumps(export_otlp(store, ids)) + "\n", out)
 
 
@@ -116,6 +125,24 @@ def python(
         with writing_to(out):
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
+
+
+@commands.command()
+def verifiers(
+    pool: Annotated[str, typer.Argument(help="The pool's name.")],
+    out: Annotated[Path, typer.Option(help="The folder to make.")],
+    tasks: Annotated[str, typer.Option(help="The source of tasks. Empty: the pool's practice tasks.")] = "",
+    count: Annotated[int, typer.Option(help="Most tasks of each split.", min=1, max=1_000_000)] = 1000,
+    dialect: Annotated[str, typer.Option(help="The dialect in which the model orchestrates.")] = "plan",
+    home: HomeOption = None,
+) -> None:
+    """A pool and tasks as an environment of the package verifiers: the model orchestrates, the workers stay."""
+    from studio.export.environments.verifiers import export_environment
+
+    with open_prepared_store(home) as store:
+        stored = store.pools.latest(pool).pool
+        number = export_environment(stored, tasks or f"practice:{pool}", out, dialect, count)
+    typer.echo(f"{out}: {number:,} tasks")
 
 
 def _write(text: str, out: Path | None) -> None:

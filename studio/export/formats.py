@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from orchestrator.traces.store import EpisodeRow, Store
+from orchestrator.tracking.otlp import encode_json
+from orchestrator.tracking.packages import explain_tracker
+from orchestrator.tracking.spans import Span, TracedEpisode, list_spans
+from orchestrator.tracking.table import find_tracker
 from pool_registry.pool import Pool
 from studio.episode_documents.recorded_runs import build_replays, find_nested_episodes
 from studio.episode_documents.static_page import static_page
 from studio.episode_documents.trace import build_trace_document
-from studio.export.otel import TracedEpisode, build_export_request
 from studio.export.svg_and_graphml import draw_svg, write_graphml
 
 
@@ -23,9 +25,29 @@ def export_jsonl(store: Store, episodes: Iterable[str]) -> str:
 
 
 def export_otlp(store: Store, episodes: Iterable[str]) -> dict[str, Any]:
-    """Build an OTLP export request with the spans of all the episodes."""
-    traced = (inner for episode in episodes for inner in _trace_episodes(store, store.traces.row(episode), ()))
-    return build_export_request(traced, _version())
+    """Build an OTLP export request with the spans of all the episodes. Raises TrackerRefused where the SDK is not
+    installed."""
+    return encode_json(span for episode in episodes for span in list_trace(store, episode))
+
+
+def send_traces(store: Store, episodes: Iterable[str], places: Sequence[str]) -> None:
+    """Send the traces of the episodes to trackers. Raises TrackerRefused when one cannot be used, or fails."""
+    trackers = []
+    for row, target in [find_tracker(place) for place in places]:
+        with explain_tracker(row.name):
+            trackers.append((row, row.open(target)))
+    for spans in (list_trace(store, episode) for episode in episodes):
+        for row, tracker in trackers:
+            with explain_tracker(row.name):
+                tracker.push(spans)
+    for row, tracker in trackers:
+        with explain_tracker(row.name):
+            tracker.close()
+
+
+def list_trace(store: Store, episode: str) -> list[Span]:
+    """The spans of an episode and of those that its steps ran, its own first."""
+    return [span for traced in _trace_episodes(store, store.traces.row(episode), ()) for span in list_spans(traced)]
 
 
 def export_svg(store: Store, episode: str) -> str:
@@ -71,10 +93,3 @@ def _outer_episodes(store: Store, row: EpisodeRow) -> list[str]:
 def _find_pool(store: Store, row: EpisodeRow) -> Pool | None:
     stored = store.pools.by_hash(row.pool, row.pool_hash)
     return stored.pool if stored else None
-
-
-def _version() -> str:
-    try:
-        return version("podium-studio")
-    except PackageNotFoundError:
-        return "0"

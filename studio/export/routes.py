@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Query
 from fastapi.responses import Response
 
-from orchestrator.errors import DamagedTrace, EpisodeNotFound, OrchestratorError
+from orchestrator.errors import DamagedTrace, EpisodeNotFound, OrchestratorError, TrackerRefused
 from pool_registry.errors import PoolError
 from studio.access.permissions import needs
 from studio.access.roles import RoleRefused, UserRole, current_rights
@@ -41,7 +41,7 @@ def export_routes(runtime: Runtime) -> APIRouter:
             content = write(episode_id)
         except EpisodeNotFound as error:
             raise HTTPException(404, str(error)) from error
-        except DamagedTrace as error:
+        except (DamagedTrace, TrackerRefused) as error:
             raise HTTPException(409, str(error)) from error
         headers = {"content-disposition": f'attachment; filename="podium-{episode_id}-{name}"'}
         return Response(content, media_type=kind, headers=headers)

@@ -91,6 +91,12 @@ def _open_gym(argument: str) -> TaskSource:
     return GymSource(f"reasoning_gym:{argument}", open_family(argument))
 
 
+def _open_taskset(argument: str) -> TaskSource:
+    from trainer.tasks.sources.verifiers.source import open_taskset
+
+    return open_taskset(argument)
+
+
 def _open_practice(argument: str) -> TaskSource:
     from trainer.tasks.practice.stored import open_practice
 
@@ -168,6 +174,13 @@ PROVIDERS = ExtensionTable(
             _open_gym,
             ":FAMILY",
             "reasoning_gym:basic_arithmetic",
+        ),
+        TaskProvider(
+            "verifiers",
+            "A task set of the package verifiers, whose rewards grade the answers.",
+            _open_taskset,
+            ":TASKSET[?SETTING=VALUE]",
+            "verifiers:gsm8k?split=test",
         ),
     ),
     _make_provider,

@@ -41,8 +41,10 @@ class Endpoint(BaseHTTPRequestHandler):
         Endpoint.bodies.append(body)
         said = Endpoint.reply(body["messages"])
         message = {"role": "assistant", "content": said} if isinstance(said, str) else {"tool_calls": said}
-        choices = [{"message": message, "finish_reason": "stop"}]
-        self._send(200, {"choices": choices, "usage": {"prompt_tokens": 10, "completion_tokens": 5}})
+        choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        about = {"id": "1", "object": "chat.completion", "created": 0, "model": body.get("model", "")}
+        self._send(200, {**about, "choices": choices, "usage": usage})
 
     def _send(self, status: int, document: dict[str, Any], retry_after: str = "") -> None:
         raw = json.dumps(document).encode()

@@ -27,6 +27,8 @@ from orchestrator.engine.episode import replay
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Step, Turn
+from orchestrator.tracking.otlp import encode_json
+from orchestrator.tracking.spans import TracedEpisode, list_spans
 from pool_registry.actions import Observation, Usage
 from pool_registry.actions import Status as CallStatus
 from pool_registry.errors import InvalidPool
@@ -35,7 +37,6 @@ from pool_registry.pool import Pool, export_pool, import_pool
 from pool_registry.worker import WorkerSpec
 from studio.export.checkpoint import export_checkpoint
 from studio.export.formats import export_jsonl, export_otlp
-from studio.export.otel import TracedEpisode, build_export_request
 from studio.export.python_file import build_python_file, list_export_files, zip_files
 from studio.export.svg_and_graphml import draw_svg, write_graphml
 from tests.studio.support.recorded import record_run
@@ -52,7 +53,7 @@ def spans_of(document: dict) -> list[Span]:
     """The spans as OpenTelemetry's own message reads them. Ids are hexadecimal in OTLP, base64 in protobuf's JSON."""
     told = json.loads(json.dumps(document))
     for span in (span for each in told["resourceSpans"] for scope in each["scopeSpans"] for span in scope["spans"]):
-        for holder in (span, *span["links"]):
+        for holder in (span, *span.get("links", [])):
             for key in ("traceId", "spanId", "parentSpanId"):
                 if key in holder:
                     holder[key] = base64.b64encode(bytes.fromhex(holder[key])).decode()
@@ -73,7 +74,7 @@ def test_an_episode_is_read_as_spans_whose_tree_times_and_links_are_those_of_the
     assert all(len(span.trace_id) == 16 and len(span.span_id) == 8 for span in spans)
     assert len({span.span_id for span in spans}) == len(spans)
     assert all(span.parent_span_id == root.span_id and span.trace_id == root.trace_id for span in spans if span != root)
-    assert attributes(root)["gen_ai.operation.name"] == "invoke_agent"
+    assert attributes(root)["gen_ai.operation.name"] == "invoke_workflow"
     assert json.loads(attributes(root)["gen_ai.input.messages"])[0]["parts"][0]["content"] == told.query
     for k, run in told.steps.items():
         links = {link.span_id for link in named[k].links}
@@ -105,11 +106,11 @@ def headline(query: str) -> SimpleNamespace:
 
 def test_a_failed_step_is_an_error_span_that_says_why_and_an_agent_tells_its_tokens():
     pool = Pool(name="p", workers=(WorkerSpec(name="w", kind="chat", description="d", config={"model": "m"}),))
-    spans = spans_of(build_export_request([TracedEpisode(made("q", "w", "why", CallStatus.TIMEOUT), pool)], "1"))
+    spans = spans_of(encode_json(list_spans(TracedEpisode(made("q", "w", "why", CallStatus.TIMEOUT), pool))))
     step = next(span for span in spans if "podium.step" in attributes(span))
     assert step.status.code == Status.STATUS_CODE_ERROR and "TIMEOUT: why" in step.status.message
     assert attributes(step)["error.type"] == "broken" and attributes(step)["gen_ai.request.model"] == "m"
-    turn = next(span for span in spans if attributes(span)["gen_ai.operation.name"] == "chat")
+    turn = next(span for span in spans if attributes(span)["gen_ai.operation.name"] == "plan")
     assert attributes(turn)["gen_ai.usage.input_tokens"] == 3 and attributes(turn)["gen_ai.usage.output_tokens"] == 4
 
 
@@ -123,7 +124,7 @@ def test_any_text_of_an_episode_stays_text_in_every_format(query, argument):
     }
     graph = nx.read_graphml(io.BytesIO(write_graphml(episode).encode()))
     assert set(graph.nodes) == {"1", "answer"} and graph.has_edge("1", "answer")
-    spans_of(build_export_request([TracedEpisode(episode)], "1"))
+    spans_of(encode_json(list_spans(TracedEpisode(episode))))
 
 
 def test_graphml_and_svg_hold_every_step_and_edge_of_a_real_run(runtime, client, episode):

@@ -1,0 +1,110 @@
+"""One episode for a trainer of another package: the model behind an address orchestrates, the pool's workers stay as
+they are, and the answer is graded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from orchestrator.dialects import find_dialect
+from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode_loop import NoSink
+from orchestrator.errors import OrchestratorError
+from orchestrator.policies.model import ModelPolicy
+from pool_registry.actions import JsonValue, Usage
+from pool_registry.calls.live_pool import LivePool, LiveWorker, live_pool
+from pool_registry.kinds import open_worker
+from pool_registry.pool import import_pool
+from pool_registry.worker import WorkerSpec
+from trainer.evaluation.trials import run_task
+from trainer.tasks.sources.jsonl import parse_line
+from trainer.tasks.task import Task
+
+POLICY_KEY = "PODIUM_POLICY_KEY"  # the environment variable that holds the key of the address
+POLICY_TIMEOUT_S = 3600.0  # a trainer may hold a request while it updates the weights; it has a limit of its own
+
+
+class RolloutFailed(OrchestratorError):
+    """Raised when there is no result: a file cannot be read, the model that orchestrates cannot be asked, or nothing
+    graded the answer. The message says what to do."""
+
+
+class Rollout(BaseModel):
+    """How an episode ended. Cost (US dollars) and tokens are those of the workers, not of the model that orchestrates.
+    `calls` counts the steps by their state."""
+
+    model_config = ConfigDict(frozen=True)
+
+    answer: JsonValue
+    correct: bool
+    outcome: str
+    reason: str | None
+    rounds: int
+    unreadable_turns: int
+    calls: dict[str, int]
+    worker_cost_usd: float
+    worker_tokens: int
+
+
+async def play_rollout(
+    pool_file: Path, task_file: Path, base_url: str, model: str, dialect: str, turn_tokens: int
+) -> Rollout:
+    """Play the task of one file on the pool of another. Raises RolloutFailed, PoolError and UnknownOrchestrator, which
+    say what to do."""
+    pool = import_pool(_read_text(pool_file))
+    task = _read_task(task_file)
+    async with live_pool(pool) as live:
+        policy = _open_policy(live, base_url, model, dialect, turn_tokens)
+        episode = await run_task(task, policy, live, NoSink())
+    return _summarize(episode)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RolloutFailed(f"{path} cannot be read ({error}); export the environment again") from error
+
+
+def _read_task(path: Path) -> Task:
+    line = parse_line(_read_text(path), path.stem, 1)
+    if line.task is None:
+        raise RolloutFailed(f"{path} holds no task ({'; '.join(line.problems)}); export the environment again")
+    return line.task
+
+
+def _open_policy(pool: LivePool, base_url: str, model: str, dialect: str, turn_tokens: int) -> ModelPolicy:
+    spec = WorkerSpec(
+        name="policy",
+        kind="chat",
+        description="The model that is trained.",
+        config={"base_url": base_url, "model": model, "api_key": f"env:{POLICY_KEY}", "max_tokens": turn_tokens},
+        timeout_s=POLICY_TIMEOUT_S,
+    )
+    worker = LiveWorker(spec, open_worker(spec))
+    return ModelPolicy(f"model:{model}", pool, worker, find_dialect(dialect), turn_tokens=turn_tokens)
+
+
+def _summarize(episode: Episode) -> Rollout:
+    ended, graded = episode.ended, episode.graded
+    assert ended is not None, "run_task plays to the end"
+    if ended.outcome == "orchestrator_failed":
+        raise RolloutFailed(f"the model that orchestrates cannot be asked: {ended.reason}")
+    if graded is None:
+        raise RolloutFailed("the answer was not graded: a cap refused the judge; raise it in the pool")
+    turns = [done.turn for done in episode.rounds if done.turn is not None]
+    usages = [run.observation.usage for run in episode.steps.values() if run.observation is not None]
+    usage = sum(usages, Usage())
+    return Rollout(
+        answer=episode.final_answer,
+        correct=graded.correct,
+        outcome=ended.outcome,
+        reason=ended.reason,
+        rounds=len(turns),
+        unreadable_turns=sum(turn.error is not None for turn in turns),
+        calls=dict(Counter(str(run.state) for run in episode.steps.values())),
+        worker_cost_usd=usage.cost,
+        worker_tokens=usage.tokens,
+    )
