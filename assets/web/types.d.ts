@@ -148,7 +148,7 @@ export interface ChanceView {
   why: string;
 }
 
-/** One change of a deployment. */
+/** One change of a deployment; `evidence` is what a promotion rested on. */
 export interface ChangeLine {
   number: number;
   action: string;
@@ -156,6 +156,7 @@ export interface ChangeLine {
   by: string;
   at: string;
   reason: string;
+  evidence: string;
 }
 
 /** A task with the score of an orchestrator, that of the reference, and the episodes of both. */

@@ -87,6 +87,7 @@ def test_a_candidate_with_a_report_is_promoted_and_rolled_back_with_a_click(edge
     expect(card.get_by_role("button", name="Roll back")).to_have_count(0)
     card.get_by_text("History (4)").click()
     expect(card.get_by_role("listitem").first).to_contain_text("rolled back Direct on edge")
+    expect(card.get_by_role("listitem").nth(1)).to_contain_text("own tasks +0.150 [+0.050, +0.250], n = 80")
 
 
 def test_one_without_a_report_is_promoted_for_a_reason_alone(edge, page):
