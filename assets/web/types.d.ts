@@ -157,7 +157,7 @@ export interface ChangeDocument {
   on_copy: string;
 }
 
-/** One change of a deployment. */
+/** One change of a deployment; `evidence` is what a promotion rested on. */
 export interface ChangeLine {
   number: number;
   action: string;
@@ -165,6 +165,7 @@ export interface ChangeLine {
   by: string;
   at: string;
   reason: string;
+  evidence: string;
 }
 
 /** A task with the score of an orchestrator, that of the reference, and the episodes of both. */

@@ -15,7 +15,7 @@ def describe_change(change: DeploymentChange) -> str:
     line += f"{serving.orchestrator} serves {serving.pool}@{serving.pool_version}"
     if change.state.candidate is not None:
         line += f"; {describe_candidate(change.state.candidate)}"
-    return f"{line}. {change.reason}".rstrip() if change.reason else f"{line}."
+    return " ".join(filter(None, (f"{line}.", change.reason, describe_kept_evidence(change))))
 
 
 def describe_candidate(candidate: Candidate, label: str = "") -> str:
@@ -34,3 +34,8 @@ def describe_evidence(report: ImprovementReport) -> str:
     ]
     held = sum(figure.holds for figure in report.guarded)
     return f"Measured: {'; '.join(parts)}; {held} of {len(report.guarded)} guarded figures within their bounds."
+
+
+def describe_kept_evidence(change: DeploymentChange) -> str:
+    """What the report measured that a promotion rested on; "" for changes without one."""
+    return describe_evidence(ImprovementReport.model_validate_json(change.report)) if change.report else ""

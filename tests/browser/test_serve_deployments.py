@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import httpx
@@ -12,6 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from studio.deployments.store import Deployments
+from studio.housekeeping.things import Things
 from studio.model_server import server_record
 from tests.browser.conftest import WINDOWS, Studio, watched_page
 from tests.studio.support.edge_home import model
@@ -38,6 +40,13 @@ def edge(studio: Studio, model: EdgeModel) -> Iterator[Studio]:
     yield studio
     for server in server_record.list_servers(home):
         server_record.stop_server(home, server.port)
+    deadline = time.monotonic() + 30
+    while server_record.list_servers(home) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    store = open_store(home)  # the browser's other tests share this studio
+    for name in Deployments(store.engine).names():
+        Things(store).delete("deployment", name)
+    store.close()
 
 
 def deploy(page: Page, edge: Studio, name: str) -> Locator:
@@ -78,6 +87,7 @@ def test_a_candidate_with_a_report_is_promoted_and_rolled_back_with_a_click(edge
     expect(card.get_by_role("button", name="Roll back")).to_have_count(0)
     card.get_by_text("History (4)").click()
     expect(card.get_by_role("listitem").first).to_contain_text("rolled back Direct on edge")
+    expect(card.get_by_role("listitem").nth(1)).to_contain_text("own tasks +0.150 [+0.050, +0.250], n = 80")
 
 
 def test_one_without_a_report_is_promoted_for_a_reason_alone(edge, page):

@@ -157,7 +157,7 @@ function figures(sides) {
 function history(changes, open) {
   const lines = changes.map((change) =>
     el("li", {}, el("b", {}, change.action), ` ${change.serves} `, el("span.serve-since", {}, `${change.by}, ${new Date(change.at).toLocaleString()}`),
-      change.reason && el("p.serve-lead", {}, change.reason)));
+      change.reason && el("p.serve-lead", {}, change.reason), change.evidence && el("p.serve-lead", {}, change.evidence)));
   const node = el("details.serve-history", {}, el("summary", {}, `History (${count(changes.length)})`), el("ol", {}, ...lines));
   node.open = open;
   return node;

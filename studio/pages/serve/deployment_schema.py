@@ -30,7 +30,7 @@ class TrialView(PageDocument):
 
 
 class ChangeLine(PageDocument):
-    """One change of a deployment."""
+    """One change of a deployment; `evidence` is what a promotion rested on."""
 
     number: int
     action: str
@@ -38,6 +38,7 @@ class ChangeLine(PageDocument):
     by: str
     at: str
     reason: str
+    evidence: str
 
 
 class DeploymentCard(PageDocument):

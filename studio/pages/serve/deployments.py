@@ -18,7 +18,7 @@ from studio.deployments.states import (
 )
 from studio.deployments.store import Deployments
 from studio.deployments.trial import SideFigures, measure_trial
-from studio.deployments.words import describe_candidate, describe_evidence
+from studio.deployments.words import describe_candidate, describe_evidence, describe_kept_evidence
 from studio.frame.commands import Fields, PageCommands, PageReply, command, dollars, text, words
 from studio.model_server.server_record import ServerRecord
 from studio.pages.serve.deployment_schema import ChangeLine, DeploymentCard, TrialSide, TrialView
@@ -150,6 +150,7 @@ def _build_line(change: DeploymentChange) -> ChangeLine:
         by=change.by,
         at=change.at,
         reason=change.reason,
+        evidence=describe_kept_evidence(change),
     )
 
 

@@ -47,6 +47,7 @@ def test_a_candidate_is_promoted_with_the_report_of_a_folder_and_rolled_back(pod
         podium("promote", "help")
     write_report(tmp_path, make_report(pool="starter", serving=serving, candidate="react"))
     assert "react serves starter@1" in podium("promote", "help", "--report", str(tmp_path))
+    assert "own tasks +0.150 [+0.050, +0.250], n = 80" in podium("deployments", "help")
     assert "complaints" in podium("rollback", "help", "--reason", "complaints")
     assert json.loads(podium("deployments", "help", "--json"))["changes"][1]["report"]["candidate"] == "react"
     assert "react runs in the shadow" in podium("candidate", "help", "--orchestrator", "react", "--shadow")

@@ -163,12 +163,12 @@ def test_a_shadow_calls_no_worker_that_may_have_effects(store, name, model):
 def test_a_shadow_makes_way_for_a_request_and_is_tried_again(store, name, model):
     with serve(store, name, Candidate(orchestrator="direct:other")) as (client, _):
         before = len(model.started)
-        ask(client, name, "wait 0.5")
+        ask(client, name, "wait 2")
         while len(model.started) < before + 2:  # its shadow waits now, too
             time.sleep(0.01)
         started = time.monotonic()
         ask(client, name, "say quick")
-        assert time.monotonic() - started < 0.45, "the answer did not wait for the shadow"
+        assert time.monotonic() - started < 1.8, "the answer did not wait for the shadow"
         trial = wait_for_trial(store, name, lambda trial: trial.pairs == 2)
         assert trial.agreed == 2
 
@@ -190,6 +190,22 @@ def test_nothing_runs_in_the_shadow_of_what_is_not_stored_or_once_its_money_is_s
         ask(client, name, "say last")
         trial = wait_for_trial(store, name, lambda trial: trial.pairs == 1)
         assert trial.shadow_cost == 0.25 and len(list_shadows(store, name)) == 2
+
+
+def test_what_cannot_be_opened_is_not_served_and_the_server_goes_on(store, name, caplog):
+    with serve(store, name) as (client, deployments):
+        deployments.set_candidate(name, Candidate(orchestrator="direct:nobody", share=0.99), "ada")
+        assert [side_of(ask(client, name)) for _ in range(2)] == [("direct:agent", "serving")] * 2
+        assert [record.levelname for record in caplog.records if "cannot be served" in record.message] == ["ERROR"]
+        deployments.set_candidate(name, Candidate(orchestrator="direct:other"), "ada")
+        deployments.promote(name, None, "ada", "a trial")
+        assert side_of(ask(client, name)) == ("direct:other", "serving")
+
+
+def test_only_the_name_is_served(store, name):
+    with serve(store, name) as (client, _):
+        assert ask(client, "podium-two").status_code == 404
+        assert client.get(f"/v1/models/{name}").json()["id"] == name
 
 
 def test_a_shadow_is_refused_where_its_plans_would_wait_or_be_stored(store):
