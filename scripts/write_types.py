@@ -30,6 +30,7 @@ from studio.pages.pool.orchestrator_list import OrchestratorLine
 from studio.pages.publish import schema as publish
 from studio.pages.run import what_if_documents as what_if
 from studio.pages.serve.schema import NewToken, ServeState
+from studio.pages.tasks.documents import CandidatesDocument
 from studio.pages.traces.routes import TracePage
 from studio.pages.train.recorded_commands import RecordedPoolDocument
 from studio.pages.train.rollouts import RolloutPage, SmallGraph
@@ -48,6 +49,7 @@ from studio.search.find import SearchHit
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "assets" / "web" / "types.d.ts"
 DOCUMENTS: tuple[type[BaseModel], ...] = (
+    CandidatesDocument,
     CreditDocument,
     DeletedThing,
     DescriptionProposal,

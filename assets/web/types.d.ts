@@ -123,6 +123,35 @@ export interface CallableWorker {
   instruction: string | null;
 }
 
+/** A question that may become a task. `concern` says what has to be looked at, `reason` why, in a sentence. */
+export interface CandidateLine {
+  id: string;
+  query: string;
+  answer: string;
+  /** What may be right where people disagree, or a corrected plan answered and nobody has judged it. */
+  choices: string[];
+  /** Other wordings of it. */
+  also: string[];
+  evidence: EvidenceLine[];
+  /** How many pieces of evidence are not listed. */
+  more: number;
+  group: string;
+  split: string;
+  marks: MarkLine[];
+  concern: "personal" | "answer" | "disputed" | "leak" | "";
+  reason: string;
+}
+
+/** Some of the `total` candidates of a pool, near-duplicates beside each other. */
+export interface CandidatesDocument {
+  pool: string;
+  pools: string[];
+  splits: string[];
+  rows: CandidateLine[];
+  total: number;
+  settings: TrafficSettings;
+}
+
 /** The mean of one family and level. */
 export interface CellMean {
   family: string | null;
@@ -548,6 +577,15 @@ export interface EvidenceDocument {
   agents: string[];
   orchestrator: string;
   orchestrator_label: string;
+}
+
+/** What one run says of its question, such as "judged right by ann, page, 2026-11-29", and what it answered. */
+export interface EvidenceLine {
+  run: string;
+  words: string;
+  answered: string;
+  /** Whose request it was, where a client sent it; else "". */
+  client: string;
 }
 
 export interface Failure {
@@ -978,6 +1016,13 @@ export interface MakingDocument {
   updated: number;
   outcome: string;
   can_go_on: boolean;
+}
+
+/** What may tell who somebody is. */
+export interface MarkLine {
+  kind: string;
+  text: string;
+  why: string;
 }
 
 /** An orchestrator in one condition: its `change` against the seen pool on the `paired` tasks that both have. */
@@ -1929,6 +1974,12 @@ export interface TracedShapes {
   series: Record<string, (number | null)[]>;
   episodes: number;
   lost: number;
+}
+
+/** What is stored of served traffic. `clients`: their requests may become tasks. `served_days`: None for ever. */
+export interface TrafficSettings {
+  clients: boolean;
+  served_days: number | null;
 }
 
 /** What *Train on this pool* would do: by plans or by the outcomes of agents, what it takes, and what is missing. */

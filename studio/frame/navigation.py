@@ -102,6 +102,14 @@ BUILT_IN = (
         ("lib/pages.css", "vendor/uplot/uPlot.min.css", "compare/compare.css"),
     ),
     Page(
+        "tasks",
+        "Tasks",
+        "/tasks",
+        "M4 7l2 2 3-4 M4 16l2 2 3-4 M13 7h7 M13 17h7",
+        "studio.pages.tasks.page",
+        ("lib/pages.css", "tasks/page.css"),
+    ),
+    Page(
         "serve",
         "Serve",
         "/serve",

@@ -75,7 +75,7 @@ def print_candidates(pool: str, rows: Sequence[Candidate]) -> None:
     """Print the candidates, near-duplicates below each other, or what makes some."""
     for row in rows:
         also = f" (also: {'; '.join(row.also)})" if row.also else ""
-        answer = row.answer or (f"{row.suggested}, as a corrected plan says" if row.suggested else "not known")
+        answer = row.answer or (f"perhaps {' or '.join(row.choices)}" if row.choices else "not known")
         typer.echo(f"{row.id}  {row.split or 'no split':10}  {one_line(row.query)}{also}")
         typer.echo(f"    near-duplicates: {row.group}; answer: {one_line(answer)}")
         typer.echo(f"    {'; '.join(evidence.describe() for evidence in row.evidence[:SHOWN])}")

@@ -85,9 +85,7 @@ def write_task(store: Store, pool: Pool, candidate: Candidate, choice: Choice, b
     """The line of the task that a candidate becomes. Raises UnusableTasks saying what keeps it from being one."""
     query, answer = choice.query.strip() or candidate.query, choice.answer.strip() or candidate.answer
     if not answer:
-        raise UnusableTasks(NEEDS_ANSWER)
-    if candidate.concern == "disputed" and not choice.answer.strip():
-        raise UnusableTasks(candidate.reason)
+        raise UnusableTasks(candidate.reason if candidate.concern == "disputed" else NEEDS_ANSWER)
     split = choose_split([query], list_split_texts(book.read()), choice.split or candidate.split)
     kept, run = _find_best_run(store, pool, candidate, answer)
     is_edited = normalize_query(query) != normalize_query(candidate.query)

@@ -29,14 +29,15 @@ ANSWER_CHARS = 80  # of an answer in a sentence
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One question. `answer` is the right one, "" where nobody knows it; `suggested` what a corrected plan answered.
-    `also` are other wordings. Candidates with one `group` are near-duplicates. `concern` says why a person has to look
-    at it before it is accepted, `reason` in a sentence; both are "" where nothing is against it."""
+    """One question. `answer` is the right one, "" where nobody knows it or people disagree; `choices` are those that
+    may be right then: what people call so, and what a corrected plan answered. `also` are other wordings. Candidates
+    with one `group` are near-duplicates. `concern` says why a person has to look at it before it is accepted, `reason`
+    in a sentence; both are "" where nothing is against it."""
 
     id: str
     query: str
     answer: str
-    suggested: str
+    choices: tuple[str, ...]
     also: tuple[str, ...]
     evidence: tuple[Evidence, ...]
     group: str
@@ -61,10 +62,18 @@ class Question:
 
     @property
     def answer(self) -> str:
+        """The answer that was called right last, "" where none was."""
         return next(iter(self.answers.values()), "")
 
     @property
+    def is_disputed(self) -> bool:
+        """Whether two answers are called right, or one is called right and wrong."""
+        wrong = {_fold(row.answered) for row in self.evidence if row.verdict is False}
+        return len(self.answers) > 1 or not wrong.isdisjoint(self.answers)
+
+    @property
     def suggested(self) -> str:
+        """What a corrected plan answered that nobody has judged."""
         return next((row.answered for row in self.evidence if row.verdict is None), "")
 
 
@@ -116,10 +125,11 @@ def group_candidates(questions: Sequence[Question], tasks: Sequence[SplitText]) 
 
 def _merge_same(members: Sequence[Question]) -> list[tuple[Question, tuple[str, ...]]]:
     """Near-duplicates with the same answer as one question, with its other wordings; others as they are."""
-    by_answer: defaultdict[str, list[Question]] = defaultdict(list)
-    for place, question in enumerate(members):
-        is_clear = len(question.answers) == 1 and not _is_disputed(question)
-        by_answer[_fold(question.answer) if is_clear else f"\0{place}"].append(question)
+    by_answer: defaultdict[tuple[int, str], list[Question]] = defaultdict(list)
+    meanings = group_near([question.query for question in members], same=True)
+    for place, (question, meaning) in enumerate(zip(members, meanings, strict=True)):
+        is_clear = len(question.answers) == 1 and not question.is_disputed
+        by_answer[(meaning, _fold(question.answer)) if is_clear else (-1 - place, "")].append(question)
     return [
         (
             replace(same[0], evidence=tuple(row for question in same for row in question.evidence)),
@@ -130,14 +140,15 @@ def _merge_same(members: Sequence[Question]) -> list[tuple[Question, tuple[str, 
 
 
 def _make_candidate(question: Question, also: tuple[str, ...], group: str, split: str, leak: str) -> Candidate:
-    answer = question.answer
+    answer = "" if question.is_disputed else question.answer
+    choices = tuple(filter(None, (*question.answers.values(), question.suggested)))
     marks = find_personal_data((question.query, answer))
     concern, reason = _find_concern(question, marks, leak)
     return Candidate(
         id=digest_query(question.query),
         query=question.query,
         answer=answer,
-        suggested="" if answer else question.suggested,
+        choices=() if answer else tuple(dict.fromkeys(choices)),
         also=also,
         evidence=question.evidence,
         group=group,
@@ -153,20 +164,13 @@ def _find_concern(question: Question, marks: Sequence[PersonalMark], leak: str) 
         return "leak", leak
     if not question.answer:
         return "answer", NEEDS_ANSWER
-    if _is_disputed(question):
+    if question.is_disputed:
         shown = " or ".join(shorten(text, ANSWER_CHARS) for text in question.answers.values())
-        return "disputed", f"people disagree about {shown}: say which answer is right"
+        return "disputed", f"people disagree whether {shown} is right: say which answer is"
     if marks:
         listed = ", ".join(f"{mark.kind} ({shorten(mark.text, ANSWER_CHARS)})" for mark in marks)
         return "personal", f"it may hold {listed}: take it out, or confirm that it may stay"
     return "", ""
-
-
-def _is_disputed(question: Question) -> bool:
-    """Whether two answers are called right, or one is called right and wrong."""
-    answers = question.answers
-    wrong = {_fold(row.answered) for row in question.evidence if row.verdict is False}
-    return len(answers) > 1 or not wrong.isdisjoint(answers)
 
 
 def _fold(answer: str) -> str:

@@ -18,6 +18,8 @@ from trainer.tasks.task import normalize_query
 
 # "What is the weather in Paris" is 0.93 like "How is the weather in Paris today?", and 0.70 like the one of Rome.
 LIKE_BY_MEANING = 0.8
+# Of two that name the same numbers less will do to share a split: "Compute 6*7 for me" is 0.72 like "What is 6 * 7?".
+LIKE_WITH_NUMBERS = 0.65
 LIKE_BY_WORDS = 0.7  # share of common words, where the sentence model is not installed
 MAX_CHARS = 2000  # of a question that is compared
 _NUMBER = re.compile(r"[\w./-]*\d[\w./-]*")
@@ -25,25 +27,27 @@ _NUMBER = re.compile(r"[\w./-]*\d[\w./-]*")
 SplitText = tuple[str, str]  # a question and its split
 
 
-def find_near(texts: Sequence[str], others: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The places of each text and each other that are near-duplicates. Blocks for some 10 ms a new text."""
+def find_near(texts: Sequence[str], others: Sequence[str], *, same: bool = False) -> Iterator[tuple[int, int]]:
+    """The places of each text and each other that are near-duplicates; with `same` only of those that mean the same.
+    Blocks for some 10 ms a new text."""
     by_numbers: defaultdict[frozenset[str], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for side, rows in enumerate((texts, others)):
         for place, text in enumerate(rows):
             by_numbers[_list_numbers(text)][side].append(place)
-    for left, right in by_numbers.values():
+    for numbers, (left, right) in by_numbers.items():
         if left and right:
-            pairs = _compare([texts[k][:MAX_CHARS] for k in left], [others[k][:MAX_CHARS] for k in right])
+            least = LIKE_WITH_NUMBERS if numbers and not same else LIKE_BY_MEANING
+            pairs = _compare([texts[k][:MAX_CHARS] for k in left], [others[k][:MAX_CHARS] for k in right], least)
             yield from ((left[i], right[j]) for i, j in pairs)
 
 
-def _compare(texts: Sequence[str], others: Sequence[str]) -> Iterator[tuple[int, int]]:
+def _compare(texts: Sequence[str], others: Sequence[str], least: float) -> Iterator[tuple[int, int]]:
     if sentence_vectors.find_weights() is None:
         mine, theirs = _count_words(texts), _count_words(others)
         pairs = product(range(len(texts)), range(len(others)))
         yield from ((i, j) for i, j in pairs if measure_overlap(mine[i], theirs[j]) >= LIKE_BY_WORDS)
         return
-    near = sentence_vectors.embed(texts) @ sentence_vectors.embed(others).T >= LIKE_BY_MEANING
+    near = sentence_vectors.embed(texts) @ sentence_vectors.embed(others).T >= least
     yield from ((int(i), int(j)) for i, j in zip(*near.nonzero(), strict=True))
 
 
@@ -56,8 +60,9 @@ def measure_overlap(one: Counter[str], other: Counter[str]) -> float:
     return 2 * (one & other).total() / max(1, one.total() + other.total())
 
 
-def group_near(texts: Sequence[str]) -> list[int]:
-    """A number for each text: those that near-duplicates lead to, one after the other, have the same."""
+def group_near(texts: Sequence[str], *, same: bool = False) -> list[int]:
+    """A number for each text: those that near-duplicates lead to, one after the other, have the same. `same` as in
+    `find_near`."""
     groups = list(range(len(texts)))
 
     def find(place: int) -> int:
@@ -66,7 +71,7 @@ def group_near(texts: Sequence[str]) -> list[int]:
             place = groups[place]
         return place
 
-    for one, other in find_near(texts, texts):
+    for one, other in find_near(texts, texts, same=same):
         first, second = sorted((find(one), find(other)))
         groups[second] = first
     return [find(place) for place in range(len(texts))]

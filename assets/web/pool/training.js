@@ -39,7 +39,7 @@ class Training {
     this.agentField = labelField("Words of the queries", this.agent);
     this.allowed = el("fieldset.pool-training-allowed");
     this.heading = el("h3.pool-memory-heading");
-    this.list = el("ul.page-tasks.pool-training-list");
+    this.list = el("ul.page-task-list.pool-training-list");
     this.left = el("p.pool-hint");
     this.lead = el("p.page-lead", {}, LEAD);
     this.cap = el("input", { type: "text", inputMode: "decimal", placeholder: "none" });

@@ -48,7 +48,7 @@ export class TasksPanel {
     this.ways = el("div.page-chips", { role: "group", "aria-label": "Add tasks" });
     this.work = el("div.train-tasks-work");
     this.tools = el("div.train-tasks-tools");
-    this.list = el("ol.page-tasks.train-tasks-list", { tabindex: "0", "aria-label": "Tasks of this recipe" });
+    this.list = el("ol.page-task-list.train-tasks-list", { tabindex: "0", "aria-label": "Tasks of this recipe" });
     this.more = el("div.train-tasks-more");
     this.struck = el("details.train-tasks-struck");
     this.forms = { make: new MakeTasks(this), paste: new PasteTasks(this), write: new TaskForm(this), own: new TaskForm(this, OWN_WORDS) };

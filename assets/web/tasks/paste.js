@@ -148,7 +148,7 @@ export class PasteTasks {
     const shown = rows.slice(0, 5).map((row) => el("li", {}, el("b", {}, row.query), el("span", {}, `= ${row.answer}`), el("small", {}, `${row.split} · graded by ${row.verifier}`)));
     this.preview.replaceChildren(
       el("p.train-tasks-counts", {}, parts.join(" · ")), el("p.train-mute", {}, [form, ...notes].map((sentence) => `${sentence}.`).join(" ")), ...(wrong.length ? [el("ul.page-problems", {}, ...wrong)] : []),
-      ...(shown.length ? [el("ol.page-tasks.train-tasks-list", { tabindex: "0", "aria-label": "Tasks that were read" }, ...shown)] : []),
+      ...(shown.length ? [el("ol.page-task-list.train-tasks-list", { tabindex: "0", "aria-label": "Tasks that were read" }, ...shown)] : []),
       ...examples.map((example) => el("div", {}, el("p.train-mute", {}, `${example.verifier}: ${example.about}`), answerList(example.answers))),
     );
     this.recorded.offer(preview);

@@ -21,6 +21,7 @@ from studio.pages.compare.commands import CompareCommands
 from studio.pages.pool.commands import PoolCommands
 from studio.pages.publish.commands import PublishCommands
 from studio.pages.serve.commands import ServeCommands
+from studio.pages.tasks.commands import CandidateCommands
 from studio.pages.traces.commands import TraceCommands
 from studio.pages.train.commands import TrainCommands
 from studio.runtime import Runtime
@@ -37,6 +38,7 @@ PAGES: dict[str, type[PageCommands]] = {
     "publish": PublishCommands,
     "search": SearchCommands,
     "serve": ServeCommands,
+    "tasks": CandidateCommands,
     "traces": TraceCommands,
     "train": TrainCommands,
 }

@@ -3,10 +3,17 @@ that nobody called right."""
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from pool_registry.calls.live_pool import live_pool
 from trainer.demonstrations.episode_task import Judgement, keep_run
+from trainer.demonstrations.transcripts import load_starred_demonstrations
 from trainer.errors import UnusableTasks
+from trainer.methods.dpo.pairs import find_candidates
+from trainer.methods.dpo.section import PairSettings
+from trainer.recipe_sections import ModelSettings
 from trainer.tasks.practice.recorded import list_recorded_arguments
 from trainer.tasks.practice.stored import list_own_tasks, open_task_book
 from trainer.tasks.sources.jsonl import TaskLine
@@ -120,3 +127,17 @@ def test_no_consent_keeps_clients_requests_out_of_every_way_to_a_task(store, ask
     set_consent("shop", True)
     assert list_recorded_arguments(store.traces, "shop") == {"calc": [{"expression": "6 * 7"}]}
     assert keep_run(store, served, "shop").is_right
+
+
+def test_no_consent_keeps_clients_runs_out_of_pairs_and_starred_lessons(store, ask):
+    better = ask("What is 6 * 7?", judgement=RIGHT, source="served")
+    ask("What is 6 * 7?", "6 * 8", judgement=WRONG, source="served")
+    store.traces.star(better, True)
+
+    async def count_starred() -> int:
+        async with live_pool(store.pools.latest("shop").pool) as live:
+            return len(list(load_starred_demonstrations(store.traces, live, ModelSettings(), 1)))
+
+    assert find_candidates(store, "shop", PairSettings()) == [] and asyncio.run(count_starred()) == 0
+    set_consent("shop", True)
+    assert len(find_candidates(store, "shop", PairSettings())) == 1 and asyncio.run(count_starred()) == 1

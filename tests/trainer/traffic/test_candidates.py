@@ -43,7 +43,7 @@ def test_a_corrected_plan_suggests_its_answer_until_somebody_judges_it(store, as
     first = ask("What is 6 * 7 + 1?", judgement=WRONG)
     ask("What is 6 * 7 + 1?", "6 * 7 + 1", corrects=first)
     (candidate,) = list_candidates(store, "shop")
-    assert (candidate.answer, candidate.suggested, candidate.concern) == ("", "43", "answer")
+    assert (candidate.answer, candidate.choices, candidate.concern) == ("", ("43",), "answer")
 
 
 def test_two_answers_that_are_called_right_are_disputed_and_so_is_one_that_is_called_wrong(store, ask):
@@ -51,7 +51,9 @@ def test_two_answers_that_are_called_right_are_disputed_and_so_is_one_that_is_ca
     ask("What is six times seven?", judgement=Judgement(answer="43"))
     ask("How many are in a gross?", judgement=RIGHT)
     ask("How many are in a gross?", judgement=WRONG)
-    assert {candidate.concern for candidate in list_candidates(store, "shop")} == {"disputed"}
+    one, other = list_candidates(store, "shop")
+    assert (one.concern, one.answer, one.choices) == ("disputed", "", ("42",))
+    assert (other.concern, other.answer, other.choices) == ("disputed", "", ("43", "42"))
 
 
 def test_other_words_with_the_same_answer_are_one_candidate(store, ask):

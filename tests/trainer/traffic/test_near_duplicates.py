@@ -48,6 +48,12 @@ def test_a_chain_of_near_duplicates_is_one_group(by_meaning):
     assert len({groups[text] for text in WORDINGS[:3]}) == 1 and groups[WORDINGS[0]] != groups[WORDINGS[3]]
 
 
+def test_those_with_the_same_numbers_share_a_split_though_they_may_not_mean_the_same(by_meaning):
+    texts = ["What is 6 * 7?", "Compute 6*7 for me", "Compute 6*8 for me"]
+    groups = group_near(texts)
+    assert groups[0] == groups[1] != groups[2] and len(set(group_near(texts, same=True))) == 3
+
+
 def test_a_new_task_follows_its_near_duplicates_and_a_split_that_would_leak_is_refused(by_meaning):
     tasks = [("What is the weather in Paris?", "test")]
     assert choose_split(["How is the weather in Paris today?"], tasks) == "test"

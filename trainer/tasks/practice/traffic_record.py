@@ -19,7 +19,7 @@ SERVED = "served"  # the source of a client's run
 SUFFIX = ".traffic"
 NO_CONSENT = (
     "it is a client's request, and those of this pool do not become tasks: allow them first, "
-    "with podium tasks candidates --clients"
+    "on the Tasks page or with podium tasks candidates --clients"
 )
 
 
