@@ -37,9 +37,9 @@ def sum_costs(job_folder: JobFolder) -> dict[str, float]:
     """What the stages of a job have spent, in US dollars."""
     training = [float(str(row["cost/total"])) for row in read_lines(job_folder.metrics) if "cost/total" in row]
     return {
-        WHO: _sum_rows(job_folder.outcomes),
+        WHO: _sum_rows(job_folder.outcomes) + job_folder.sum_costs(WHO),
         TRAINING: training[-1] if training else 0.0,
-        EVALUATE: _sum_rows(job_folder.results),
+        EVALUATE: _sum_rows(job_folder.results) + job_folder.sum_costs(EVALUATE),
     }
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from orchestrator.errors import OrchestratorError
+from pool_registry.atomic_write import write_atomically
 from pool_registry.errors import writing_to
 from pool_registry.storage.data_folder import choose_home
 from studio.cli.options import HomeOption, open_prepared_store
@@ -118,13 +119,14 @@ def python(
     with open_prepared_store(home) as store:
         name = out.name if out else PROGRAM
         files = list_export_files(store.pools.latest(pool).pool, orchestrator, name, take or ())
-    _write(files.pop(name).decode(), out)
+    program = files.pop(name).decode()
     for path, content in files.items():
         assert out is not None, "only --take brings files, and it needs --out"
         place = out.expanduser().parent / path
         with writing_to(out):
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content)
+        _put(content, place, out)
+    _write(program, out)  # last: it is not there without its files
 
 
 @commands.command()
@@ -149,6 +151,14 @@ def _write(text: str, out: Path | None) -> None:
     if out is None:
         typer.echo(text, nl=False)
         return
-    with writing_to(out):
-        out.expanduser().write_text(text, encoding="utf-8")
+    _put(text.encode(), out.expanduser(), out)
     typer.echo(str(out))
+
+
+def _put(content: bytes, place: Path, out: Path) -> None:
+    """Write a file whole or not at all; a pipe or a device, such as /dev/stdout, as it comes."""
+    with writing_to(out):
+        if place.exists() and not place.is_file():
+            place.write_bytes(content)
+            return
+        write_atomically(place.resolve(), content)

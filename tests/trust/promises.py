@@ -153,6 +153,16 @@ PROMISES = (
         5_000,
     ),
     Promise(
+        "job caps",
+        "A job with eight episodes in flight stops at its cap, passes it by a call at most, goes on with a higher one",
+        "a run up to the cap, or a resume at it",
+        "random",
+        ("tests/trainer/jobs/test_job_caps.py",),
+        "never_costs_more",
+        3,
+        42,
+    ),
+    Promise(
         "plans",
         "Any text of a model is a plan or an error",
         "a text in a dialect",
@@ -208,11 +218,14 @@ PROMISES = (
         "every place",
         (
             "tests/trainer/jobs/test_write_errors.py",
+            "tests/trainer/jobs/test_full_disk.py",
+            "tests/studio/export/test_write_errors.py",
             "tests/studio/publish/test_write_errors.py",
+            "tests/studio/publish/test_publish.py",
             "tests/pool_registry/storage/test_upgrade.py",
             "tests/orchestrator/traces/test_store.py",
         ),
-        "failing_write or full_disk or disk_that_refuses or cannot_be_stored",
+        "failing_write or full_disk or disk_that_refuses or disk_fills or cannot_be_stored",
     ),
     Promise(
         "imported pools",

@@ -22,7 +22,7 @@ from orchestrator.traces.store import Store
 from pool_registry.actions import Usage
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.calls.patience import RATE_LIMITED, Patience
-from pool_registry.calls.spending import Spending
+from pool_registry.calls.spending import ROUNDING, Spending
 from pool_registry.pool import Limits, Pool
 from trainer.errors import SpendCapReached, TrainingFailed
 from trainer.evaluation.charged_trials import ChargedTrials
@@ -56,13 +56,14 @@ LOG_S = 30.0  # between two lines of the log about it
 class EvaluationProgress:
     """How many of the planned episodes are done, those of earlier processes of the job included.
 
-    `spent` is in US dollars and counts every episode of the job, also those that its recipe no longer plans.
+    `spent` is in US dollars and counts every episode of the job, also those that its recipe no longer plans and those
+    that a cap cut off.
     """
 
-    def __init__(self, planned: set[Slot], rows: Sequence[ResultRow]) -> None:
+    def __init__(self, planned: set[Slot], rows: Sequence[ResultRow], spent: float = 0.0) -> None:
         self.planned = planned
         self.rows: dict[Slot, ResultRow] = {}
-        self.done, self.spent = 0, 0.0
+        self.done, self.spent = 0, spent
         self._costs: dict[str, tuple[float, int]] = {}
         for row in rows:
             self.add(row)
@@ -194,7 +195,8 @@ class EvaluationStage:
             cells = await self._add_past(await _select_runnable(cells))
             self._check_reference()
             planned = {trial.slot for cell in cells for trial in cell.trials}
-            self._progress = EvaluationProgress(planned, read_results(self._job_folder.results))
+            spent = self._job_folder.sum_costs(self._stage)
+            self._progress = EvaluationProgress(planned, read_results(self._job_folder.results), spent)
             self._spending.charge(Usage(cost=self._progress.spent))
             on_start(len(planned))
             self._write_metrics()
@@ -256,13 +258,16 @@ class EvaluationStage:
         if missing:
             log.info("%s: %d of %d episodes to run", cell.title, len(missing), len(cell.trials))
         pace = Pace(len(missing))
-        complete = await run_trials(
-            missing,
-            ChargedTrials(self._place.open_cell(cell, self._limits, self._store), self._spending),
-            lambda row: self._keep(row, cell, pace),
-            concurrency=self._settings.concurrency * self._place.nodes,
-            proceed=lambda running: self._may_go_on() and self._can_afford(cell, running + 1),
-        )
+        try:
+            complete = await run_trials(
+                missing,
+                ChargedTrials(self._place.open_cell(cell, self._limits, self._store), self._spending),
+                lambda row: self._keep(row, cell, pace),
+                concurrency=self._settings.concurrency * self._place.nodes,
+                proceed=lambda running: self._may_go_on() and self._can_afford(cell, running + 1),
+            )
+        finally:
+            self._keep_rest()
         complete = complete and not self._spending.refused and not self._spending.lost
         self._write_metrics()
         if complete:
@@ -308,6 +313,13 @@ class EvaluationStage:
             log.info("%s: %s; %d of %d episodes of the job", cell.title, pace.text(), done, total)
         if time.monotonic() - self._wrote_metrics_at >= METRICS_S:
             self._write_metrics()
+
+    def _keep_rest(self) -> None:
+        """Write down what calls have cost that is in no row: of episodes that the cap cut off, and of judges."""
+        rest = self._spending.used.cost - self._progress.spent
+        if rest > ROUNDING:
+            self._job_folder.append_cost(self._stage, rest)
+            self._progress.spent += rest
 
     def _write_metrics(self) -> None:
         """Write the progress to metrics.jsonl."""

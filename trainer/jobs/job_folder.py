@@ -10,6 +10,7 @@ results.jsonl          one line per evaluated episode (results/rows.py)
 known.json             the recorded past that an evaluation reads (evaluation/frozen_past.py)
 evaluations.jsonl      one line per orchestrator and condition of the evaluate stage
 outcomes.jsonl         one line per question that an agent answered alone in the stage `who`; agents.jsonl sums them up
+costs.jsonl            what episodes have cost that is in none of these rows: a cap cut them off, or a judge was asked
 who.json               what came of training the success predictor
 checkpoints/STEP/      complete checkpoints (orchestrator/checkpoints.py)
 name.txt               the name that a person gave the job
@@ -157,6 +158,18 @@ class JobFolder:
     def append_group(self, group: Mapping[str, JsonValue]) -> None:
         """Append a group of episodes to rollouts.jsonl."""
         self._append(self.rollouts, group)
+
+    def append_cost(self, stage: str, dollars: float) -> None:
+        """Append what an episode of a stage has cost that is in no row of results."""
+        self._append(self._costs, {"stage": stage, "cost": dollars})
+
+    def sum_costs(self, stage: str) -> float:
+        """What the episodes of a stage have cost, in US dollars, that is in no row of results."""
+        return sum(float(str(row["cost"])) for row in read_lines(self._costs) if row.get("stage") == stage)
+
+    @property
+    def _costs(self) -> Path:
+        return self.path / "costs.jsonl"
 
     def append_evaluation(self, evaluation: Mapping[str, JsonValue]) -> None:
         """Append the summary of an orchestrator in one condition to evaluations.jsonl."""

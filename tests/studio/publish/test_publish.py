@@ -216,6 +216,29 @@ def test_a_hub_that_fails_in_the_middle_leaves_nothing_public_and_the_repeat_goe
 
 
 @pytest.mark.slow
+def test_a_publish_with_a_failing_write_to_the_hub_can_be_repeated(hub, home):
+    """Each request that a publish makes fails in turn."""
+    options = ["--repo", "failing", "--visibility", "public"]
+    number, requests = 0, 0
+
+    def fail(method: str, path: str) -> int | None:
+        nonlocal requests
+        requests += 1
+        return 500 if requests == number else None
+
+    hub[1].fail = fail
+    while requests >= number:
+        number, requests = number + 1, 0
+        done = _publish(hub, home, *options)
+        count_trials()
+        assert done.returncode == 0 or (done.returncode == 2 and "Traceback" not in done.stderr), done.stderr
+        _never_half_public(hub[1])
+    space, model = hub[1].space("failing"), hub[1].model("failing")
+    assert number > 8 and not space.private and {"app.py", "space.json"} <= set(space.files)
+    assert len(model.heads) == len(space.heads) == 2, "repeats after failures commit nothing twice"
+
+
+@pytest.mark.slow
 def test_a_publish_that_is_killed_at_any_moment_can_be_repeated(hub, home, monkeypatch):
     """kill -9 at moments spread over the whole publish: before, between and in the middle of requests."""
     environment = _environment(hub[0], home)

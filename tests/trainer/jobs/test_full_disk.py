@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import parse_recipe
 
 MEGABYTES = 24
+MOST_S = 60.0  # until a job ends that can keep nothing
 
 
 def mount(folder: Path) -> bool:
@@ -58,6 +60,24 @@ def read_row(home: Path, key: str) -> JobRow:
         store.close()
 
 
+def show_job(home: Path, key: str) -> str:
+    """What the Train page gets of a job."""
+    from fastapi import FastAPI
+    from fastapi.testclient import TestClient
+
+    from studio.pages.train.routes import routes
+    from studio.runtime import Runtime
+
+    runtime, app = Runtime(open_store(find_home(str(home)))), FastAPI()
+    app.include_router(routes(runtime))
+    try:
+        reply = TestClient(app).get(f"/api/jobs/{key}")
+        assert reply.status_code == 200
+        return reply.text
+    finally:
+        runtime.close()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [0, 3])
 def test_a_training_whose_disk_fills_says_so_keeps_its_checkpoints_and_resumes(small_disk, tiny_base, after):
@@ -71,12 +91,15 @@ def test_a_training_whose_disk_fills_says_so_keeps_its_checkpoints_and_resumes(s
         processes.start(key)
         until(lambda: jobs.get(key).state == "running" and len(learnt(folder)) >= after)
         ballast = fill(small_disk)
+        filled_at = time.monotonic()
         processes.ended()
+        assert time.monotonic() - filled_at < MOST_S
         store.close()  # what the studio has open keeps the log of the database there
         listing = trainer(home, "jobs", "list")
         out, error = listing.communicate(timeout=120)
         assert "Traceback" not in out + error
         assert "disk is full" in out + error
+        assert "disk is full" in show_job(home, key)
         kept = sorted(path.name for path in folder.checkpoints.iterdir())
         ballast.unlink()
         row = read_row(home, key)

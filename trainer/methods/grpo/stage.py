@@ -161,6 +161,7 @@ def open_engine(
     )
     stack.callback(lambda: training.runner.run(engine.close()))
     engine.spending.charge(Usage(cost=_sum_cost(training)))
+    stack.callback(_keep_cost, training, engine)
     return engine
 
 
@@ -366,6 +367,14 @@ def _sum_cost(training: TrainingContext) -> float:
     """What an interrupted job has cost so far, in US dollars."""
     rows = [row for row in read_lines(training.job_folder.metrics) if "cost/total" in row]
     return float(str(rows[-1]["cost/total"])) if rows else 0.0
+
+
+def _keep_cost(training: TrainingContext, engine: RolloutEngine) -> None:
+    """Write down what the episodes of a step have cost that did not end, so that it counts after a resume."""
+    if engine.cost > _sum_cost(training):
+        rows = read_lines(training.job_folder.metrics)
+        step = max((int(str(row.get("step", 0))) for row in rows), default=0)
+        training.job_folder.append_metrics("stopped", step, {"cost/total": engine.cost})
 
 
 def _make_arguments(training: TrainingContext, settings: GrpoSettings) -> GRPOConfig:
