@@ -83,7 +83,7 @@ def serve(
     orchestrator = add_options(orchestrator, options)
     model = ServedModel(pool, orchestrator, name, limits, at_once, mode, record)
     if mcp:
-        serve_stdio(model, home)
+        serve_stdio(model, home, start_daily_work)
     else:
         make_routers = _make_pool_routers if pools else _make_no_routers
         origins = read_origins(allow_origin or ())
