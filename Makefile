@@ -12,7 +12,11 @@ VLLM_SETUP := $(VENV)/.vllm-$(EXTRAS)-$(shell cat pyproject.toml scripts/install
 NEIGHBOURS := .venv-neighbours
 NEIGHBOURS_SETUP := $(NEIGHBOURS)/.setup-$(shell cat pyproject.toml scripts/install_neighbours.py | cksum | cut -d' ' -f1)
 
-.PHONY: help setup vllm neighbours test-neighbours studio quick quick-tests newest test test-all trust check check-types check-code check-web fix system sbom release clean
+# SOURCE of `make advisories`, and how many days old the list may be.
+FROM ?=
+DAYS ?= 30
+
+.PHONY: help setup vllm neighbours test-neighbours studio quick quick-tests newest test test-all trust check check-types check-code check-web fix system sbom advisories dist release clean
 
 help:
 	@echo "make studio [PORT=7860]  set up and start the studio on http://127.0.0.1:PORT"
@@ -27,7 +31,8 @@ help:
 	@echo "make neighbours          other studios' packages, in an environment of their own: verifiers and others"
 	@echo "make test-neighbours     the tests that ask those packages (a part of make test-all)"
 	@echo "make sbom                build/sbom.json and build/licences.md of what is installed, for a release"
-	@echo "make release             dist: wheel, source, bill of materials, licences and their hashes"
+	@echo "make release             dist: wheel, source, bill of materials, licences, vulnerabilities and their hashes"
+	@echo "make advisories [FROM=]  the list of known vulnerabilities anew: from the network, a folder or a zip archive"
 	@echo "make fix                 format and fix what ruff can"
 
 setup: $(SETUP)
@@ -134,16 +139,27 @@ sbom: setup
 	$(PYTHON) scripts/supply_chain.py sbom > build/sbom.json
 	$(PYTHON) scripts/supply_chain.py licences > build/licences.md
 
+advisories: setup
+	$(PYTHON) -m scripts.advisories refresh $(FROM)
+
 # Everything of a release, from the files of the lock file only.
 release:
 	@test -n "$(LOCKED)" || { echo "make release without LOCKED=: a release is made of the files of requirements.lock" >&2; exit 1; }
 	$(MAKE) --no-print-directory check sbom
 	$(PYTHON) scripts/supply_chain.py locked
+	$(MAKE) --no-print-directory dist
+
+# Its files alone, from what is installed. A list of vulnerabilities that is too old ends no release, but says so last.
+dist:
 	rm -rf dist build/lib build/bdist.*
+	mkdir dist
+	@$(PYTHON) -m scripts.advisories check --days $(DAYS) > dist/vulnerabilities.txt || test $$? -eq 2 || { cat dist/vulnerabilities.txt; exit 1; }
 	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 	$(PYTHON) -c "from setuptools.build_meta import build_sdist; build_sdist('dist')" > /dev/null
-	cp build/sbom.json build/licences.md dist
+	$(PYTHON) scripts/supply_chain.py sbom > dist/sbom.json
+	$(PYTHON) scripts/supply_chain.py licences > dist/licences.md
 	cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
+	@cat dist/vulnerabilities.txt
 
 clean:
 	rm -rf $(VENV) $(NEIGHBOURS) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -93,7 +93,7 @@ def serve(
             )
         model = ServedModel("", "", deployment, max_concurrency=at_once, deployment=deployment)
     if mcp:
-        serve_stdio(model, home)
+        serve_stdio(model, home, start_daily_work)
     else:
         make_routers = _make_pool_routers if pools else _make_no_routers
         origins = read_origins(allow_origin or ())

@@ -66,8 +66,11 @@ def serve_http(model: ServedModel, options: ServeOptions) -> None:
     _run_server(app, store, model, options)
 
 
-def serve_stdio(model: ServedModel, home: str | None) -> None:
-    """Serve as an MCP server on stdin and stdout until the client disconnects. Nothing else may print."""
+def serve_stdio(model: ServedModel, home: str | None, start_work: Callable[[Store], None]) -> None:
+    """Serve as an MCP server on stdin and stdout until the client disconnects. Nothing else may print.
+
+    `start_work` begins what is done beside it.
+    """
     from studio.model_server.mcp import create_mcp_server
 
     store = open_whole_store(home)
@@ -80,6 +83,7 @@ def serve_stdio(model: ServedModel, home: str | None) -> None:
         finally:
             await service.close()
 
+    start_work(store)
     try:
         asyncio.run(main())
     finally:

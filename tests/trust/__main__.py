@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -33,6 +34,7 @@ DOCUMENT = ROOT / "docs" / "reliability.md"
 MARKS = ("<!-- table: python -m tests.trust --document -->\n", "<!-- end of the table -->\n")
 LEVEL = 0.95
 LIMIT_S = 3600  # for the tests of one promise
+ALL_MINUTES = 30  # in which all promises are to be tried on two quiet cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +67,13 @@ def bound_failures(failures: int, trials: int) -> float:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_arguments(arguments)
     chosen = [promise for promise in PROMISES if not options.promises or promise.name in options.promises]
+    started = time.monotonic()
     outcomes = try_promises(chosen, options.processes, options.quick, options.share)
+    total = describe_total(outcomes, time.monotonic() - started)
     if options.json:
         outcomes = keep_outcomes(options.json, outcomes)
     table = format_table(outcomes)
-    print(table)
+    print(f"{table}\n\n{total}")
     if options.document:
         write_document(table)
     return int(any(outcome.is_broken for outcome in outcomes))
@@ -107,7 +111,7 @@ def report_promise(promise: Promise, quick: bool, share: float) -> Outcome:
     """Try a promise, and say on standard error what came of it."""
     outcome = try_promise(promise, quick, share)
     said = outcome.problem or f"{outcome.trials:,} trials, {outcome.failures:,} failures"
-    print(f"{promise.name}: {said}, {outcome.seconds:.0f} s", file=sys.stderr, flush=True)
+    print(f"{promise.name}: {said}, {format_minutes(outcome.seconds)}", file=sys.stderr, flush=True)
     return outcome
 
 
@@ -156,12 +160,34 @@ def format_table(outcomes: Sequence[Outcome]) -> str:
         bound = format_bound(outcome) if promise.choice == "random" and outcome.trials else "–"
         tried = f"{outcome.trials:,}" if outcome.trials else "not run"
         failures = outcome.problem or (f"{outcome.failures:,}" if outcome.trials else "–")
-        seconds = f"{outcome.seconds:.0f} s" if outcome.trials else "–"
-        cells = (promise.says, promise.trial, promise.choice, tried, failures, bound, seconds)
+        minutes = format_minutes(outcome.seconds) if outcome.trials else "–"
+        cells = (promise.says, promise.trial, promise.choice, tried, failures, bound, minutes)
         lines.append(f"| {' | '.join(cells)} |")
-    notes = [f"- {outcome.promise.name}: not run here: {line}" for outcome in outcomes for line in outcome.skipped]
+    notes = [note for outcome in outcomes for note in describe_skipped(outcome)]
     notes += [f"- {outcome.promise.name}: failed: {test}" for outcome in outcomes for test in outcome.failed_tests]
     return "\n".join([*lines, *(["", *notes] if notes else [])])
+
+
+def describe_skipped(outcome: Outcome) -> list[str]:
+    """What was left out here, and why, in a line for each reason."""
+    reasons = Counter(line.rpartition(": ")[2] for line in outcome.skipped)
+    return [f"- {outcome.promise.name}: {count} not run here: {reason}" for reason, count in reasons.items()]
+
+
+def describe_total(outcomes: Sequence[Outcome], seconds: float) -> str:
+    """How many promises hold, which were not tried, and how long all of them took."""
+    held = [outcome for outcome in outcomes if outcome.trials and not outcome.is_broken]
+    untried = [outcome.promise.name for outcome in outcomes if not outcome.trials and not outcome.problem]
+    apart = format_minutes(sum(outcome.seconds for outcome in outcomes))
+    left_out = f" Not tried here, so not held: {', '.join(untried)}." if untried else ""
+    limit = f" All are to be tried within {ALL_MINUTES} min." if len(outcomes) == len(PROMISES) else ""
+    return (
+        f"{len(held)} of {len(outcomes)} promises hold. {format_minutes(seconds)}, {apart} one by one.{limit}{left_out}"
+    )
+
+
+def format_minutes(seconds: float) -> str:
+    return f"{seconds / 60:.1f} min"
 
 
 def format_bound(outcome: Outcome) -> str:

@@ -30,6 +30,8 @@ class Promise:
     waits: bool = False
 
 
+SANDBOX_ATTACKS = "attack or dangerous or door or bomb or killed_at_its_time or forged"
+
 # The long ones first: two promises are tried at a time.
 PROMISES = (
     Promise(
@@ -181,12 +183,20 @@ PROMISES = (
         "as_text or are_text",
     ),
     Promise(
-        "sandbox",
-        "Code of a model reaches no file, network or process, and ends at its limits",
-        "an attack on a level of the sandbox",
+        "sandbox full",
+        "Code of a model reaches no file, network or process, and ends at its limits: bubblewrap, Landlock and seccomp",
+        "an attack",
         "list",
         ("tests/pool_registry/sandbox/test_sandbox.py",),
-        "attack or dangerous or door or bomb or killed_at_its_time or forged",
+        f"({SANDBOX_ATTACKS}) and FULL",
+    ),
+    Promise(
+        "sandbox kernel",
+        "The same where there is no bubblewrap: Landlock and seccomp alone",
+        "an attack",
+        "list",
+        ("tests/pool_registry/sandbox/test_sandbox.py",),
+        f"({SANDBOX_ATTACKS}) and KERNEL and not FULL",
     ),
     Promise(
         "functions",

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from pool_registry.sandbox.levels import Level
 from tests.trust import __main__ as trust
 from tests.trust.promises import PROMISES, Promise
 
@@ -57,6 +58,31 @@ def test_trials_are_counted_and_a_broken_promise_is_said(tmp_path, monkeypatch, 
     assert trust.main(["breaks", "--quick"]) == 0
     with pytest.raises(SystemExit):
         trust.main(["nothing"])
+
+
+SKIPPED = """
+import pytest
+
+@pytest.mark.parametrize("number", range(3))
+def test_many(number):
+    pytest.skip("this machine has no such level")
+"""
+
+
+@pytest.mark.medium
+def test_what_a_machine_lacks_is_named_and_does_not_count_as_held(tmp_path, monkeypatch, capsys):
+    (skipped := tmp_path / "test_skipped.py").write_text(SKIPPED)
+    monkeypatch.setattr(trust, "PROMISES", (Promise("level", "It holds", "a number", "list", (str(skipped),)),))
+    trust.main([])
+    out = capsys.readouterr().out
+    assert "| It holds | a number | list | not run | – | – | – |" in out
+    assert "- level: 3 not run here: this machine has no such level" in out
+    assert "0 of 1 promises hold." in out and "Not tried here, so not held: level." in out
+
+
+def test_each_level_of_the_sandbox_is_a_promise_of_its_own():
+    names = [promise.only for promise in PROMISES if promise.name.startswith("sandbox")]
+    assert [level.name for level, only in zip(Level, names, strict=True) if level.name not in only] == []
 
 
 def test_the_document_holds_a_row_for_every_promise():

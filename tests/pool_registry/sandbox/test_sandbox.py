@@ -1,4 +1,4 @@
-"""Code that a model wrote can compute and nothing else. Attacked on every level this machine offers.
+"""Code that a model wrote can compute and nothing else. Attacked on every level; one that a machine lacks is left out.
 
 All snippets of a level share one fork server, as in use: what one of them does must not reach the next.
 """
@@ -66,7 +66,10 @@ class Jail:
         return False
 
 
-@pytest.fixture(scope="module", params=LEVELS, ids=lambda level: level.name)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(level, marks=needs(level in LEVELS, f"sandbox of {level}"), id=level.name) for level in Level],
+)
 def jail(request) -> Iterator[Jail]:
     jail = Jail(request.param)
     yield jail
@@ -150,7 +153,7 @@ ATTACKS = {
     "netlink": "__import__('socket').socket(16, 3)",
     "vsock": "__import__('socket').socket(40, 1)",
     "unix socket": "__import__('socket').socket(1, 1).connect({unix!r})",
-    "abstract socket": "__import__('socket').socket(1, 1).connect('\\0podium-test')",
+    "abstract socket": "__import__('socket').socket(1, 1).connect('\\0podium-test-{pid}')",
     "socket pair": "__import__('socket').socketpair()",
     "resolve a name": "__import__('socket').getaddrinfo('example.org', 80)",
     # processes and signals
@@ -198,7 +201,7 @@ def outside(tmp_path_factory) -> Iterator[dict[str, Any]]:
     secret.write_text("do not read me")
     with contextlib.ExitStack() as open_sockets:
         tcp = open_sockets.enter_context(socket.create_server(("127.0.0.1", 0)))
-        for address in (str(folder / "unix"), "\0podium-test"):
+        for address in (str(folder / "unix"), f"\0podium-test-{os.getpid()}"):
             unix = open_sockets.enter_context(socket.socket(socket.AF_UNIX))
             unix.bind(address)
             unix.listen()
