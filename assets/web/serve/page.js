@@ -85,7 +85,7 @@ class ServePage {
     this.name = el("input.serve-input", { type: "text", placeholder: "podium-POOL", maxlength: 200 });
     this.everywhere = el("input", { type: "checkbox" });
     this.go = needs(el("button.page-primary", { type: "submit", disabled: "" }, "Start serving"), "serve/start"); // until pools are there to choose
-    this.origins = el("input.serve-input", { type: "text", placeholder: "none, such as http://localhost:3000", maxlength: 2000 });
+    this.origins = el("input.serve-input", { type: "text", placeholder: "such as http://localhost:3000", maxlength: 2000 });
     this.unrecorded = el("input", { type: "checkbox" });
     const two = el("div.serve-two", {}, this.field("port", "Port", this.port), this.field("name", "Model name", this.name));
     const checks = [
