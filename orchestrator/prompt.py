@@ -8,7 +8,7 @@ outputs: these are data and must not read as structure.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
@@ -21,6 +21,7 @@ from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.language_models.completion import Message, ToolCall, strip_special
 from pool_registry.text import excerpt, one_line, shorten
 
+CONTEXT, REQUEST, SINCE = "Conversation so far:", "Now:", "Done for this so far:"
 MAX_OBSERVATION_CHARS = 4000
 MAX_LESSON_CHARS = 300
 NOTES = (
@@ -162,3 +163,14 @@ def _signature(schema: Mapping[str, JsonValue]) -> str:
         return json.dumps(schema)
     types = {name: rule.get("type", "any") if isinstance(rule, Mapping) else "any" for name, rule in properties.items()}
     return ", ".join(f"{name}: {kind}" for name, kind in types.items())
+
+
+def write_query(question: str, earlier: Sequence[tuple[str, str]], later: Sequence[tuple[str, str]] = ()) -> str:
+    """A question with the conversation around it, in pairs of role and text: the query of an orchestrator. A question
+    alone stays as it is: small models were trained on bare queries."""
+    if not earlier and not later:
+        return question
+    before, after = ("\n".join(f"[{role}] {text}" for role, text in part) for part in (earlier, later))
+    context = f"{CONTEXT}\n{before}\n\n" if earlier else ""
+    since = f"\n\n{SINCE}\n{after}" if later else ""
+    return f"{context}{REQUEST}\n{question}{since}"

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.prompt import write_query
 from studio.model_server.errors import TOO_LARGE, ApiError, invalid_value
 
 MAX_PIECES = 10_000  # messages and parts of them that a request may have: reading one takes some 10 microseconds
-CONTEXT, REQUEST, SINCE = "Conversation so far:", "Now:", "Done for this so far:"
 _TEXTS = ("text", "input_text", "output_text")
 _PARTS = ("content", "output", "tool_calls")
 _ROLES = {
@@ -72,17 +72,9 @@ def read_question(messages: Sequence[ConversationMessage], param: str) -> Questi
         raise invalid_value(param, f"{param} has no text that could be answered; write a question")
     question = messages[place]
     unread = question.left_out if question.has_only_others else ""
-    query = _write_query(question.text if question.has_text else f"[{unread}]", messages[:place], messages[place + 1 :])
+    words = question.text if question.has_text else f"[{unread}]"
+    query = write_query(words, _list_texts(messages[:place]), _list_texts(messages[place + 1 :]))
     return Question(question.text, query, unread)
-
-
-def _write_query(question: str, before: Sequence[ConversationMessage], after: Sequence[ConversationMessage]) -> str:
-    earlier, later = _write_lines(before), _write_lines(after)
-    if not earlier and not later:
-        return question
-    context = f"{CONTEXT}\n{earlier}\n\n" if earlier else ""
-    since = f"\n\n{SINCE}\n{later}" if later else ""
-    return f"{context}{REQUEST}\n{question}{since}"
 
 
 def _find_question(messages: Sequence[ConversationMessage]) -> int | None:
@@ -191,8 +183,8 @@ def _write_call(name: object, arguments: object) -> str:
     return f"called {name}({written})"
 
 
-def _write_lines(messages: Sequence[ConversationMessage]) -> str:
-    return "\n".join(f"[{message.role}] {message.text}" for message in messages if message.has_text)
+def _list_texts(messages: Sequence[ConversationMessage]) -> list[tuple[str, str]]:
+    return [(message.role, message.text) for message in messages if message.has_text]
 
 
 def _parse_content(content: Any, where: str) -> tuple[str, str]:

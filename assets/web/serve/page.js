@@ -90,7 +90,7 @@ export class ServePage {
     this.go = needs(el("button.page-primary", { type: "submit", disabled: "" }, "Start serving"), "serve/start"); // until pools are there to choose
     this.keep = needs(button("Deploy under this name", () => busy(this.keep, "Checking …", () => this.deploy())), "serve/deploy");
     this.keep.disabled = true;
-    this.origins = el("input.serve-input", { type: "text", placeholder: "none, such as http://localhost:3000", maxlength: 2000 });
+    this.origins = el("input.serve-input", { type: "text", placeholder: "such as http://localhost:3000", maxlength: 2000 });
     this.unrecorded = el("input", { type: "checkbox" });
     const two = el("div.serve-two", {}, this.field("port", "Port", this.port), this.field("name", "Model name", this.name));
     const checks = [

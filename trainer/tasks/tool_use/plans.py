@@ -1,6 +1,6 @@
 """A conversation as a task: its query, the plan that its calls form, and the answer to which they lead.
 
-The task is the first request that was met with calls: what the user had said until then is the query. Calls of one turn
+Each request that was met with calls is a task: what the user had said until then is the query. Calls of one turn
 run side by side. A later call quotes what an earlier one returned where it took its arguments from there, and else
 comes after the calls of the turn before. The answer is what the last calls return; of one that returns an object, the
 one field of it that the assistant's reply states.
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from orchestrator.dialects.base import MAX_TURN_STEPS
 from orchestrator.plan import Step, escape_value, select_field
+from orchestrator.prompt import write_query
 from pool_registry.actions import JsonValue, as_text
 from trainer.tasks.sources.jsonl import TaskLine, TextRule
 from trainer.tasks.tool_use.conversation import Conversation, ToolCall
@@ -42,28 +43,37 @@ class PlannedCall:
     output: JsonValue
 
 
-def find_request(conversation: Conversation) -> Request:
-    """The first request of a conversation that was met with calls. Raises ValueError where there is none."""
+def list_requests(conversation: Conversation) -> list[Request]:
+    """The requests of a conversation that were met with calls. A later one has the conversation before it in its query,
+    as a served pool reads one."""
+    requests: list[Request] = []
     texts: list[str] = []
+    earlier: list[tuple[str, str]] = []
     rounds: list[tuple[ToolCall, ...]] = []
     reply = ""
-    for turn in conversation.turns:
+    for turn in (*conversation.turns, None):
+        if rounds and (turn is None or turn.speaker == "user"):
+            question = "\n\n".join(filter(None, texts))
+            requests.append(Request(write_query(question, earlier) if question else "", tuple(rounds), reply))
+            earlier += [("user", question), *([("assistant", reply)] if reply else [])]
+            texts, rounds, reply = [], [], ""
+        if turn is None:
+            break
         if turn.speaker == "user":
-            if rounds:
-                break
             texts.append(turn.text)
         elif turn.calls:
             rounds.append(turn.calls)
         elif rounds and turn.speaker == "assistant":
             reply = turn.text
-    query = "\n\n".join(filter(None, texts))
-    if not rounds:
-        raise ValueError("no tool is called in it, so it makes no task")
-    if not query:
+    return requests
+
+
+def check_request(request: Request) -> None:
+    """Raise ValueError where a request makes no task."""
+    if not request.query:
         raise ValueError("the user says nothing before the first call")
-    if sum(map(len, rounds)) > MAX_TURN_STEPS:
+    if sum(map(len, request.rounds)) > MAX_TURN_STEPS:
         raise ValueError(f"it makes more than {MAX_TURN_STEPS} calls, which are too many for a plan")
-    return Request(query, tuple(rounds), reply)
 
 
 def plan_task(request: Request, rounds: Sequence[Sequence[PlannedCall]]) -> TaskLine:

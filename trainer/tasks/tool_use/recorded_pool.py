@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -23,7 +23,7 @@ from trainer.tasks.practice.stored import open_task_book
 from trainer.tasks.sources.files.reader import ReadTasks, require_tasks
 from trainer.tasks.sources.jsonl import FileLine, parse_line, refuse_repeated
 from trainer.tasks.tool_use.conversation import Conversation, Tool, ToolCall
-from trainer.tasks.tool_use.plans import PlannedCall, Request, find_request, plan_task
+from trainer.tasks.tool_use.plans import PlannedCall, Request, check_request, list_requests, plan_task
 from trainer.tasks.tool_use.reader import ToolData
 from trainer.tasks.tool_use.tools import infer_tools
 
@@ -79,9 +79,9 @@ class _Recorder:
     def make_workers(self) -> tuple[WorkerSpec, ...]:
         return tuple(tool.make_worker() for tool in self._tools.values())
 
-    def record(self, conversation: Conversation) -> str:
-        """A conversation as the line of a task file. Raises ValueError where it makes no task."""
-        request = find_request(conversation)
+    def record(self, conversation: Conversation, request: Request) -> str:
+        """A request of a conversation as the line of a task file. Raises ValueError where it makes no task."""
+        check_request(request)
         tools = {tool.name: self._open_tool(tool) for tool in conversation.tools}
         for call in (call for calls in request.rounds for call in calls):
             if call.tool not in tools:
@@ -137,16 +137,25 @@ def make_recorded_pool(data: ToolData, name: str) -> RecordedPool:
     recorder = _Recorder(infer_tools(conversation for _, conversation in data.conversations))
     lines = [FileLine(number, "", None, None, (problem,)) for number, problem in data.problems]
     for number, conversation in data.conversations:
-        try:
-            lines.append(parse_line(recorder.record(conversation), name, number))
-        except ValueError as error:
-            lines.append(FileLine(number, "", None, None, (str(error),)))
+        lines += _record_all(recorder, conversation, name, number)
     lines = list(refuse_repeated(sorted(lines, key=lambda line: line.number), data.unit))
     workers = recorder.make_workers()
     form = f"{data.form}: {count_of(len(data.conversations), 'conversation')} with {count_of(len(workers), 'tool')}"
     about = f"The tools of {data.name} ({data.format}); they replay the answers that were recorded there."
     made = pool.model_copy(update={"description": about, "workers": workers})
     return RecordedPool(made, ReadTasks(form, data.unit, lines), tuple(_write_notes(recorder)))
+
+
+def _record_all(recorder: _Recorder, conversation: Conversation, name: str, number: int) -> Iterator[FileLine]:
+    """A line for each request of a conversation: its task, or what is wrong with it."""
+    requests = list_requests(conversation)
+    if not requests:
+        yield FileLine(number, "", None, None, ("no tool is called in it, so it makes no task",))
+    for request in requests:
+        try:
+            yield parse_line(recorder.record(conversation, request), name, number)
+        except ValueError as error:
+            yield FileLine(number, "", None, None, (str(error),))
 
 
 def keep_recorded_pool(store: Store, recorded: RecordedPool) -> int:

@@ -138,6 +138,32 @@ def test_problems_are_said_by_line_in_plain_sentences():
     }
 
 
+def test_later_requests_of_a_conversation_are_tasks_with_what_was_said_before():
+    more = [
+        {"from": "human", "value": "And oil?"},
+        {"from": "function_call", "value": '{"name": "get_stock", "arguments": {"item": "oil"}}'},
+        {"from": "observation", "value": "7"},
+        {"from": "gpt", "value": "7 packets."},
+        {"from": "human", "value": "Thanks."},
+        {"from": "gpt", "value": "You are welcome."},
+    ]
+    recorded = make(write_lines({**SHAREGPT, "conversations": [*SHAREGPT["conversations"], *more]}))
+    first, second = [line.task for line in recorded.read.lines]
+    assert first is not None and first.query == "How much tea?"
+    assert second is not None
+    assert second.query == "Conversation so far:\n[user] How much tea?\n[assistant] 12 packets.\n\nNow:\nAnd oil?"
+    for task, item, answer in ((first, "tea", 12), (second, "oil", 7)):
+        episode, grade = asyncio.run(run_oracle(recorded, task))
+        assert grade.correct and episode.answer == answer
+        assert [step.arguments for step in task.oracle_turn.steps] == [{"item": item}]
+
+
+def test_a_later_request_that_makes_no_task_loses_no_other():
+    odd = [{"from": "human", "value": "And oil?"}, {"from": "function_call", "value": '{"name": "get_stock"}'}]
+    lines = make(write_lines({**SHAREGPT, "conversations": [*SHAREGPT["conversations"], *odd]})).read.lines
+    assert [bool(line.task) for line in lines] == [True, False] and "item: this is missing" in lines[1].problems[0]
+
+
 def test_a_suite_without_its_answers_says_which_file_is_missing():
     assert "--answers FILE" in list_problems(BFCL_QUESTION)[1]
     assert "give the file of questions" in list_problems(BFCL_ANSWER)[1]
