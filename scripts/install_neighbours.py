@@ -28,6 +28,7 @@ def main() -> None:
     command = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", *group]
     if subprocess.run(command, cwd=ROOT).returncode:
         raise SystemExit("make neighbours: the packages cannot be installed; the lines above say why. Run it again.")
+    print("make neighbours: ready. The MCP SDK is older there than Podium asks for, as pip says; that is meant.")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -14,7 +14,14 @@ from pool_registry.errors import writing_to
 from pool_registry.storage.data_folder import choose_home
 from studio.cli.options import HomeOption, open_prepared_store
 
+if TYPE_CHECKING:
+    from studio.export.environments.forms import EnvironmentForm
+
 commands = typer.Typer(help="Take a checkpoint, a pool, traces or a graph to other programs.", no_args_is_help=True)
+EnvironmentOption = Annotated[Path, typer.Option("--out", help="The folder to make.")]
+TasksOption = Annotated[str, typer.Option(help="The source of tasks. Empty: the pool's practice tasks.")]
+CountOption = Annotated[int, typer.Option(help="Most tasks of each split.", min=1, max=1_000_000)]
+DialectOption = Annotated[str, typer.Option(help="The dialect in which the model orchestrates.")]
 OutOption = Annotated[Path | None, typer.Option(help="The file; empty: the terminal.")]
 
 
@@ -132,18 +139,41 @@ def python(
 @commands.command()
 def verifiers(
     pool: Annotated[str, typer.Argument(help="The pool's name.")],
-    out: Annotated[Path, typer.Option(help="The folder to make.")],
-    tasks: Annotated[str, typer.Option(help="The source of tasks. Empty: the pool's practice tasks.")] = "",
-    count: Annotated[int, typer.Option(help="Most tasks of each split.", min=1, max=1_000_000)] = 1000,
-    dialect: Annotated[str, typer.Option(help="The dialect in which the model orchestrates.")] = "plan",
+    out: EnvironmentOption,
+    tasks: TasksOption = "",
+    count: CountOption = 1000,
+    dialect: DialectOption = "plan",
     home: HomeOption = None,
 ) -> None:
     """A pool and tasks as an environment of the package verifiers: the model orchestrates, the workers stay."""
-    from studio.export.environments.verifiers import export_environment
+    from studio.export.environments.forms import VERIFIERS
+
+    _export_environment(VERIFIERS, pool, out, tasks, count, dialect, home)
+
+
+@commands.command()
+def openenv(
+    pool: Annotated[str, typer.Argument(help="The pool's name.")],
+    out: EnvironmentOption,
+    tasks: TasksOption = "",
+    count: CountOption = 1000,
+    dialect: DialectOption = "plan",
+    home: HomeOption = None,
+) -> None:
+    """A pool and tasks as a server of OpenEnv: each step is a turn of the model, the workers stay."""
+    from studio.export.environments.forms import OPENENV
+
+    _export_environment(OPENENV, pool, out, tasks, count, dialect, home)
+
+
+def _export_environment(
+    form: EnvironmentForm, pool: str, out: Path, tasks: str, count: int, dialect: str, home: str | None
+) -> None:
+    from studio.export.environments.folder import export_environment
 
     with open_prepared_store(home) as store:
         stored = store.pools.latest(pool).pool
-        number = export_environment(stored, tasks or f"practice:{pool}", out, dialect, count)
+        number = export_environment(form, stored, tasks or f"practice:{pool}", out, dialect, count)
     typer.echo(f"{out}: {number:,} tasks")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -15,16 +16,20 @@ from studio.cli.options import HomeOption
 def rollout(
     pool: Annotated[Path, typer.Option(help="The pool as JSON (podium export pool).")],
     task: Annotated[Path, typer.Option(help="A file with one line of a task file.")],
-    base_url: Annotated[str, typer.Option(help="The OpenAI-compatible address of the model that orchestrates.")],
-    model: Annotated[str, typer.Option(help="Its name there.")],
+    base_url: Annotated[
+        str, typer.Option(help="The OpenAI-compatible address of the model. Empty: turns come by standard input.")
+    ] = "",
+    model: Annotated[str, typer.Option(help="Its name there.")] = "policy",
     dialect: Annotated[str, typer.Option(help="The dialect of its turns.")] = "plan",
     turn_tokens: Annotated[int, typer.Option(help="Most tokens of a turn.", min=1)] = 1024,
     home: HomeOption = None,
 ) -> None:
-    """Play one task with the model behind an address as the orchestrator, and print how it went as JSON. The key of the
-    address is read from PODIUM_POLICY_KEY; nothing is stored."""
-    from studio.export.environments.rollout import play_rollout
+    """Play one task with another trainer's model as the orchestrator, and print how it went as a line of JSON. The key
+    of the address is read from PODIUM_POLICY_KEY; nothing is stored. Without an address each turn is asked for by a
+    line {"messages": [...]} and read as a line {"text": "..."}."""
+    from studio.export.environments.rollout import open_address, open_exchange, play_rollout
 
     choose_home(home)
-    result = asyncio.run(play_rollout(pool, task, base_url, model, dialect, turn_tokens))
+    policy = open_address(base_url, model, turn_tokens) if base_url else open_exchange(sys.stdout, sys.stdin)
+    result = asyncio.run(play_rollout(pool, task, policy, dialect, turn_tokens))
     typer.echo(result.model_dump_json())

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from pool_registry.starter import starter_pool
-from studio.export.environments.verifiers import NoEnvironment, export_environment
+from studio.export.environments.folder import NoEnvironment, export_environment
+from studio.export.environments.forms import VERIFIERS
 from tests.neighbours.conftest import require
 from tests.orchestrator.support.endpoint import Endpoint, endpoint
 from trainer.errors import UnusableTasks
@@ -37,7 +38,7 @@ TASKS = [
 def environment(tmp_path: Path) -> Path:
     tasks = tmp_path / "sums.jsonl"
     tasks.write_text("".join(json.dumps(task) + "\n" for task in TASKS))
-    assert export_environment(starter_pool(), f"file:{tasks}", tmp_path / "env") == 3
+    assert export_environment(VERIFIERS, starter_pool(), f"file:{tasks}", tmp_path / "env") == 3
     return tmp_path / "env"
 
 
@@ -88,7 +89,7 @@ def test_an_unreadable_turn_is_answered_and_counted(environment, endpoint):
 def test_an_environment_is_refused_where_no_task_can_go_along(tmp_path):
     (tmp_path / "t.jsonl").write_text(json.dumps(TASKS[0]))
     with pytest.raises(NoEnvironment, match="--out"):
-        export_environment(starter_pool(), f"file:{tmp_path / 't.jsonl'}", tmp_path)
+        export_environment(VERIFIERS, starter_pool(), f"file:{tmp_path / 't.jsonl'}", tmp_path)
 
 
 @pytest.fixture

@@ -13,11 +13,12 @@ from typer.testing import CliRunner
 
 from orchestrator.engine.edits import ChangeStep
 from orchestrator.orchestrator_name import split_options
+from orchestrator.tracking.otlp import encode_json
+from orchestrator.tracking.spans import TracedEpisode, list_spans
 from pool_registry.errors import InvalidPool
 from pool_registry.pool import Limits, Pool
 from studio.__main__ import app
 from studio.episode_documents.replay_document import build_replay
-from studio.export.otel import TracedEpisode, build_export_request
 from studio.export.svg_and_graphml import write_graphml
 from studio.model_server.app import create_model_app
 from studio.model_server.mcp import create_mcp_server
@@ -71,7 +72,7 @@ def test_a_run_shows_both_answers(runtime, client, pool):
     assert replayed["view"]["episode"]["final"]["sentence"] == "Final answer written by writer."
     assert replayed["final"]["value"] == PROSE
     assert "final answer written by writer" in write_graphml(episode, pool)
-    spans = json.dumps(build_export_request([TracedEpisode(episode, pool)], "1"))
+    spans = json.dumps(encode_json(list_spans(TracedEpisode(episode, pool))))
     assert spans.count("invoke_agent writer") == 1 and PROSE in spans
 
 

@@ -3,10 +3,14 @@ they are, and the answer is graded."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator.dialects import find_dialect
 from orchestrator.engine.episode import Episode
@@ -14,10 +18,19 @@ from orchestrator.engine.episode_loop import NoSink
 from orchestrator.errors import OrchestratorError
 from orchestrator.policies.model import ModelPolicy
 from pool_registry.actions import JsonValue, Usage
-from pool_registry.calls.live_pool import LivePool, LiveWorker, live_pool
+from pool_registry.calls.live_pool import LiveWorker, live_pool
+from pool_registry.errors import WorkerFault
 from pool_registry.kinds import open_worker
+from pool_registry.language_models.completion import (
+    DEFAULT_OPTIONS,
+    INSTRUCTION,
+    Completion,
+    CompletionOptions,
+    Message,
+    prompt_text,
+)
 from pool_registry.pool import import_pool
-from pool_registry.worker import WorkerSpec
+from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec
 from trainer.evaluation.trials import run_task
 from trainer.tasks.sources.jsonl import parse_line
 from trainer.tasks.task import Task
@@ -48,15 +61,13 @@ class Rollout(BaseModel):
     worker_tokens: int
 
 
-async def play_rollout(
-    pool_file: Path, task_file: Path, base_url: str, model: str, dialect: str, turn_tokens: int
-) -> Rollout:
+async def play_rollout(pool_file: Path, task_file: Path, model: LiveWorker, dialect: str, turn_tokens: int) -> Rollout:
     """Play the task of one file on the pool of another. Raises RolloutFailed, PoolError and UnknownOrchestrator, which
     say what to do."""
     pool = import_pool(_read_text(pool_file))
     task = _read_task(task_file)
     async with live_pool(pool) as live:
-        policy = _open_policy(live, base_url, model, dialect, turn_tokens)
+        policy = ModelPolicy("model:policy", live, model, find_dialect(dialect), turn_tokens=turn_tokens)
         episode = await run_task(task, policy, live, NoSink())
     return _summarize(episode)
 
@@ -75,16 +86,56 @@ def _read_task(path: Path) -> Task:
     return line.task
 
 
-def _open_policy(pool: LivePool, base_url: str, model: str, dialect: str, turn_tokens: int) -> ModelPolicy:
-    spec = WorkerSpec(
-        name="policy",
-        kind="chat",
-        description="The model that is trained.",
-        config={"base_url": base_url, "model": model, "api_key": f"env:{POLICY_KEY}", "max_tokens": turn_tokens},
-        timeout_s=POLICY_TIMEOUT_S,
+def open_address(base_url: str, model: str, turn_tokens: int) -> LiveWorker:
+    """The model behind an OpenAI-compatible address; its key is in the variable `POLICY_KEY`."""
+    config: dict[str, JsonValue] = {"base_url": base_url, "model": model, "api_key": f"env:{POLICY_KEY}"}
+    spec = _describe_policy({**config, "max_tokens": turn_tokens})
+    return LiveWorker(spec, open_worker(spec))
+
+
+def open_exchange(requests: TextIO, replies: TextIO) -> LiveWorker:
+    """A model that is asked by a line of JSON in `requests`, {"messages": [...]}, and answers by one in `replies`,
+    {"text": "..."}."""
+    spec = _describe_policy({})
+    return LiveWorker(spec, _Exchange(spec, requests, replies))
+
+
+class _Exchange(Worker[NoConfig]):
+    """Asks whoever reads `requests`."""
+
+    parameters = INSTRUCTION
+
+    def __init__(self, spec: WorkerSpec, requests: TextIO, replies: TextIO) -> None:
+        super().__init__(spec, NoConfig())
+        self._requests, self._replies = requests, replies
+
+    async def call(self, call: Call) -> Reply:  # noqa: ARG002
+        raise WorkerFault("not_a_worker", "the model that orchestrates is called by no plan")
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        options: CompletionOptions = DEFAULT_OPTIONS,  # noqa: ARG002
+    ) -> Completion:
+        document = {"messages": [message.write_structured() for message in messages]}
+        self._requests.write(json.dumps(document, ensure_ascii=False) + "\n")
+        self._requests.flush()
+        line = await asyncio.to_thread(self._replies.readline)
+        try:
+            return Completion(_Turn.model_validate_json(line).text, prompt=prompt_text(messages))
+        except ValidationError as error:
+            raise WorkerFault("no_turn", 'a turn is a line such as {"text": "..."}') from error
+
+
+class _Turn(BaseModel):
+    text: str
+
+
+def _describe_policy(config: dict[str, JsonValue]) -> WorkerSpec:
+    about = "The model that is trained."
+    return WorkerSpec(
+        name="policy", kind="chat", description=about, config=config, timeout_s=POLICY_TIMEOUT_S, retries=0
     )
-    worker = LiveWorker(spec, open_worker(spec))
-    return ModelPolicy(f"model:{model}", pool, worker, find_dialect(dialect), turn_tokens=turn_tokens)
 
 
 def _summarize(episode: Episode) -> Rollout:

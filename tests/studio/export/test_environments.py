@@ -15,8 +15,9 @@ from orchestrator.errors import UnknownOrchestrator
 from pool_registry.pool import Pool, export_pool, import_pool
 from pool_registry.worker import WorkerSpec
 from studio.__main__ import app
+from studio.export.environments.folder import NoEnvironment, export_environment
+from studio.export.environments.forms import OPENENV, VERIFIERS
 from studio.export.environments.rollout import POLICY_KEY
-from studio.export.environments.verifiers import NoEnvironment, export_environment
 from tests.orchestrator.support.endpoint import Endpoint, endpoint
 from trainer.tasks.sources.jsonl import load_tasks
 
@@ -39,7 +40,7 @@ def write_tasks(folder: Path, *rows: dict) -> str:
 
 def test_the_folder_is_a_package_with_the_pool_the_tasks_and_the_names_of_keys(pool, tmp_path):
     tasks = write_tasks(tmp_path, {"query": "6*7?", "answer": 42, "split": "train"}, {"query": "a?", "answer": "b"})
-    assert export_environment(pool, tasks, tmp_path / "env") == 2
+    assert export_environment(VERIFIERS, pool, tasks, tmp_path / "env") == 2
     package = tmp_path / "env" / "podium_my_sums"
     assert import_pool((package / "pool.json").read_text()) == pool
     assert {task.query for task in load_tasks(package / "tasks.jsonl").tasks} == {"6*7?", "a?"}
@@ -52,9 +53,9 @@ def test_the_folder_is_a_package_with_the_pool_the_tasks_and_the_names_of_keys(p
 def test_what_makes_no_environment_is_refused_with_what_to_do(pool, tmp_path):
     tasks = write_tasks(tmp_path, {"query": "6*7?", "answer": 42})
     with pytest.raises(NoEnvironment, match="--out"):
-        export_environment(pool, tasks, tmp_path)
+        export_environment(VERIFIERS, pool, tasks, tmp_path)
     with pytest.raises(UnknownOrchestrator, match="dialect"):
-        export_environment(pool, tasks, tmp_path / "env", dialect="tune")
+        export_environment(VERIFIERS, pool, tasks, tmp_path / "env", dialect="tune")
     assert not (tmp_path / "env").exists()
 
 
@@ -76,6 +77,27 @@ def test_an_episode_is_played_and_graded(pool, tmp_path, endpoint, monkeypatch, 
     assert rollout["rounds"] == 2 and rollout["unreadable_turns"] == 1 and rollout["calls"] == {"OK": 1}
     assert rollout["worker_tokens"] == 0, "the orchestrator's tokens are the trainer's"
     assert [message["role"] for message in Endpoint.bodies[-1]["messages"]] == ["system", "user", "assistant", "user"]
+
+
+def test_turns_may_come_by_standard_input(pool, tmp_path):
+    (tmp_path / "pool.json").write_text(export_pool(pool))
+    (tmp_path / "task.json").write_text(json.dumps({"query": "6*7?", "answer": 42}))
+    files = ["--pool", str(tmp_path / "pool.json"), "--task", str(tmp_path / "task.json"), "--home", str(tmp_path)]
+    turns = [{"text": "hm"}, {"text": json.dumps(PLAN)}]
+    result = CliRunner().invoke(app, ["rollout", *files], input="".join(f"{json.dumps(turn)}\n" for turn in turns))
+    first, second, end = map(json.loads, result.stdout.splitlines())
+    assert [message["role"] for message in first["messages"]] == ["system", "user"]
+    assert second["messages"][: len(first["messages"])] == first["messages"], "a conversation only grows"
+    assert end["correct"] and end["unreadable_turns"] == 1
+    cut = CliRunner().invoke(app, ["rollout", *files], input="no turn\n")
+    assert cut.exit_code and 'a line such as {"text"' in str(cut.exception)
+
+
+def test_the_folder_of_openenv_names_its_app(pool, tmp_path):
+    tasks = write_tasks(tmp_path, {"query": "6*7?", "answer": 42})
+    assert export_environment(OPENENV, pool, tasks, tmp_path / "env") == 1
+    assert "app: podium_my_sums.app:app" in (tmp_path / "env" / "openenv.yaml").read_text()
+    ast.parse((tmp_path / "env" / "podium_my_sums" / "app.py").read_text())
 
 
 def test_without_a_result_it_says_so_and_exits(pool, tmp_path, endpoint, monkeypatch):

@@ -1,7 +1,7 @@
-"""A pool and tasks as an installable environment of the package verifiers (0.4 and newer, `verifiers.v1`).
+"""A pool and tasks as an installable environment of another package's trainers.
 
-The folder needs nothing of Podium to be read, only to be run: verifiers starts `podium rollout` for each episode, which
-may lie in an environment of its own (the two packages ask for different versions of the MCP SDK).
+The folder needs nothing of Podium to be read, only to be run: it starts `podium rollout` for each episode, which may
+lie in an environment of its own (the packages ask for different versions of the MCP SDK).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from orchestrator.errors import OrchestratorError
 from pool_registry.atomic_write import draft_folder
 from pool_registry.errors import writing_to
 from pool_registry.pool import Pool, export_pool
+from studio.export.environments.forms import EnvironmentForm
 from trainer.errors import UnknownTask
 from trainer.tasks.registry import open_source
 from trainer.tasks.sources.source import TaskSource
@@ -24,46 +25,16 @@ from trainer.tasks.sources.task_line import write_task_line
 from trainer.tasks.suite import SPLITS
 from trainer.tasks.task import Task
 
-SEAT = "environments/verifiers_seat.py"
 VARIABLE = re.compile(r"\benv:([A-Za-z_][A-Za-z0-9_]*)")
-PROJECT = """\
-[project]
-name = "{name}"
-version = "0.1.0"
-description = "Orchestrate the pool {pool} of Podium on the tasks {tasks}."
-requires-python = ">=3.11"
-dependencies = ["verifiers>=0.4,<0.5"]
-
-[build-system]
-requires = ["setuptools>=77"]
-build-backend = "setuptools.build_meta"
-
-[tool.setuptools]
-packages = ["{package}"]
-
-[tool.setuptools.package-data]
-"*" = ["*.json", "*.jsonl"]
-"""
-README = """\
-# {name}
-
-The pool `{pool}` with {count:,} tasks of `{tasks}` as an environment of verifiers, made by Podium. The model
-orchestrates, in the dialect `{dialect}`; the workers stay as they are. The reward is 1 where Podium's grader finds the
-answer right.
-
-    pip install -e .
-    PODIUM=/path/to/podium vf-eval {name} -n 5 --env.agent.runtime.type subprocess -m MODEL
-
-`PODIUM` is the command of Podium; without it `podium` is looked up on the PATH. Paths that the pool's workers name are
-those of the machine that exported it.{variables}
-"""
 
 
 class NoEnvironment(OrchestratorError):
     """Raised when a pool and tasks make no environment; the message says what to do."""
 
 
-def export_environment(pool: Pool, tasks: str, out: Path, dialect: str = "plan", count: int = 1000) -> int:
+def export_environment(
+    form: EnvironmentForm, pool: Pool, tasks: str, out: Path, dialect: str = "plan", count: int = 1000
+) -> int:
     """Write the folder `out` with at most `count` tasks of each split, and return how many tasks it holds.
 
     Raises NoEnvironment, UnknownTask, UnusableTasks, UnknownOrchestrator and UnwritablePath.
@@ -78,12 +49,10 @@ def export_environment(pool: Pool, tasks: str, out: Path, dialect: str = "plan",
     variables = sorted(set(VARIABLE.findall(document)))
     package = f"podium_{pool.name.replace('-', '_')}"
     names = {"name": package.replace("_", "-"), "package": package, "pool": pool.name, "tasks": tasks}
+    about = {**names, "dialect": dialect, "count": f"{len(lines):,}", "variables": _describe_variables(variables)}
     files = {
-        "pyproject.toml": PROJECT.format(**names),
-        "README.md": README.format(
-            **names, count=len(lines), dialect=dialect, variables=_describe_variables(variables)
-        ),
-        f"{package}/__init__.py": asset(SEAT).read_text(encoding="utf-8"),
+        **{name.format(**about): text.format(**about) for name, text in form.texts.items()},
+        f"{package}/{form.module}": asset(form.seat).read_text(encoding="utf-8"),
         f"{package}/pool.json": document,
         f"{package}/tasks.jsonl": "".join(f"{line}\n" for line in lines),
         f"{package}/settings.json": json.dumps({"dialect": dialect, "variables": variables}),
