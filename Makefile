@@ -10,7 +10,7 @@ FILES := pyproject.toml lessons/pyproject.toml Makefile $(if $(LOCKED),requireme
 SETUP := $(VENV)/.setup-$(EXTRAS)-$(shell cat $(FILES) | cksum | cut -d' ' -f1)
 VLLM_SETUP := $(VENV)/.vllm-$(EXTRAS)-$(shell cat pyproject.toml scripts/install_vllm.py | cksum | cut -d' ' -f1)
 
-.PHONY: help setup vllm studio quick quick-tests newest test test-all trust check check-types check-code check-web fix system sbom release clean
+.PHONY: help setup vllm studio quick quick-tests newest neighbours test test-all trust check check-types check-code check-web fix system sbom release clean
 
 help:
 	@echo "make studio [PORT=7860]  set up and start the studio on http://127.0.0.1:PORT"
@@ -21,6 +21,7 @@ help:
 	@echo "make check               the checkers alone"
 	@echo "make setup [LOCKED=]     everything but starting: the files of requirements.lock, by hash; LOCKED=: the newest"
 	@echo "make newest              the quick tests with the newest packages, in an environment of their own (weekly)"
+	@echo "make neighbours          other projects' packages, in an environment of their own, for make test-all"
 	@echo "make vllm                vLLM, also on a machine without a GPU (with one, make setup installs it)"
 	@echo "make sbom                build/sbom.json and build/licences.md of what is installed, for a release"
 	@echo "make release             dist: wheel, source, bill of materials, licences and their hashes"
@@ -79,7 +80,19 @@ test: setup system
 	$(MAKE) --no-print-directory -j 2 check
 	$(PYTEST) -m "not slow"
 
-test-all: setup system
+# They want other versions of what we use, so tests call them in a Python beside ours (tests/neighbour_python.py).
+NEIGHBOURS := .venv-neighbours/.setup-$(shell cat pyproject.toml | cksum | cut -d' ' -f1)
+
+neighbours: $(NEIGHBOURS)
+
+$(NEIGHBOURS): $(SETUP)
+	$(PYTHON) -m venv .venv-neighbours
+	$(PYTHON) -c "import tomllib; project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+	  print(*project['optional-dependencies']['neighbours'], sep='\n')" > .venv-neighbours/packages.txt
+	.venv-neighbours/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-neighbours/packages.txt
+	rm -f .venv-neighbours/.setup-* && touch $@
+
+test-all: setup neighbours system
 	$(PYTEST) -m slow
 
 # TRUST: names of promises, --quick, --share 0.1, --json FILE, --document
