@@ -17,6 +17,7 @@ from studio.cli import (
     export,
     foreign_checkpoints,
     housekeeping,
+    mcp,
     memory,
     pool,
     publish,
@@ -45,6 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(cls=TableHelp)(serve.serve)
+app.command()(mcp.mcp)
 app.command()(publish.publish)
 app.command("what-if")(what_if.what_if)
 app.command()(approvals.approvals)

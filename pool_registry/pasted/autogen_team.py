@@ -157,8 +157,8 @@ def _read_agent(component: Component, team: Team) -> None:
     config, kind = _config_of(component), _class_of(component)
     name = str(config.get("name") or component.get("label") or kind or "agent")
     if kind in NO_MODELS or not (config.get("model_client") or config.get("system_message")):
-        reason = NO_MODELS.get(kind, f"{kind or 'it'} has no model and no system message, of which an agent is made")
-        team.refused.append(refuse(name, "chat", f"{name}: {reason}"))
+        reason = NO_MODELS.get(kind, f"{kind or 'this'} has no model and no system message, of which an agent is made")
+        team.refused.append(refuse(name, "chat", reason))
         return
     description = " ".join(str(config.get("description") or "").split())
     tools = tuple(_read_tools(name, config, team))

@@ -156,7 +156,7 @@ export function openFunction(page, back = null) {
   const write = listField("Folders that they change", "One a line. The first is their home.");
   const sandboxed =
     el("div.form-fields", {}, el("p.page-lead", {}, "They run in the sandbox: with Python's packages, and without your files, keys and network."), network.node, keys.node, read.node, write.node);
-  const asYou = checkField("Run them as me, outside the sandbox", "For code that starts programs or needs your keys. Its card says so.");
+  const asYou = checkField("Run them as me, outside the sandbox", "For code that starts programs. Its card says so.");
   const warning = el("p.page-warning", {}, icon(ACTIONS.warn), el("span", {}, RUNS_HERE));
   const box = asYou.node.querySelector("input");
   const choose = () => {
