@@ -1,4 +1,5 @@
-"""A workflow of OpenAI's Agent Builder, as it is exported: Python for the Agents SDK. The code is read and never run.
+"""A workflow of OpenAI's Agent Builder, as it is exported: Python or TypeScript for the Agents SDK. The code is read
+and never run.
 
 Each agent becomes an agent with its instructions and its model, hosted MCP servers become sources. The way through the
 workflow (which agent follows which) is the orchestrator's to decide here; what else is lost is named.
@@ -16,9 +17,11 @@ from pool_registry.pasted.base import ImportSettings, PastedText, Recognition, S
 from pool_registry.pasted.mcp_servers import make_server_source
 from pool_registry.pasted.python_calls import NamedCall, Reference, read_source
 from pool_registry.pasted.python_calls import Source as Code
+from pool_registry.pasted.typescript_calls import read_typescript
 
 _PYTHON = re.compile(r"^[ \t]*(?:from agents(?:\.\w+)* import|import agents\b)", re.MULTILINE)
 _TYPESCRIPT = re.compile(r"""^[ \t]*import\b[^;]*["']@openai/agents["']""", re.MULTILINE)
+MAX_CHARS = 300_000
 _DEFAULT_MODEL = "gpt-4.1"  # of the Agents SDK, where an agent names none
 
 # Tools that run at OpenAI, by the name of their class: what to add to a pool in place of each.
@@ -30,6 +33,7 @@ HOSTED: Mapping[str, str] = {
     "ComputerTool": "the use of a computer",
     "LocalShellTool": "a shell",
 }
+FUNCTION_MAKERS = frozenset({"tool"})  # in TypeScript; in Python a function has a decorator
 # Steps of a workflow, by what its code calls: what they are.
 STEPS: Mapping[str, str] = {
     "approval_request": "the approvals (the deployment mode review lets a person look at every plan)",
@@ -53,14 +57,15 @@ def is_agent_builder_export(pasted: PastedText) -> bool:
 
 def read_agent_builder_export(pasted: PastedText, settings: ImportSettings) -> Recognition:
     """Raises UnfitText."""
-    if _TYPESCRIPT.search(pasted.text):
-        raise UnfitText("this is the TypeScript of the export; choose Python in the same dialog (Code, Agents SDK)")
-    code = read_source(pasted.text)
+    if len(pasted.text) > MAX_CHARS:
+        raise UnfitText(f"this code has more than {MAX_CHARS:,} characters; paste the part with the agents")
+    written_in_typescript = _TYPESCRIPT.search(pasted.text) is not None
+    code = read_typescript(pasted.text) if written_in_typescript else read_source(pasted.text)
     if code is None:
         raise UnfitText("this begins like Python for the Agents SDK, but is none: a part of it may be missing")
     agents = [call.arguments for call in code.calls.values() if call.function == "Agent"]
     if not agents:
-        raise UnfitText("this code names no agent: agent = Agent(name=..., instructions=...)")
+        raise UnfitText("this code names no agent, such as: agent = Agent(name=..., instructions=...)")
     workflow = Workflow()
     drafts = [_read_agent(arguments, code, workflow, settings) for arguments in agents]
     workflow.left_out += [STEPS[name] for name in code.called if name in STEPS]
@@ -103,7 +108,7 @@ def _read_model(name: str, arguments: Mapping[str, Any], code: Code, workflow: W
         workflow.notes.append(f"The model of {name} is made by its code; here it runs on one of this pool's.")
         return None
     call = arguments.get("model_settings")
-    settings = call.arguments if isinstance(call, NamedCall) else {}
+    settings = call.arguments if isinstance(call, NamedCall) else call if isinstance(call, Mapping) else {}
     temperature, max_tokens = settings.get("temperature"), settings.get("max_tokens")
     return Model(
         model,
@@ -123,11 +128,12 @@ def _list_tools(value: Any, code: Code) -> Iterator[tuple[str, NamedCall | None]
 
 def _read_tool(agent: str, tool: tuple[str, NamedCall | None], workflow: Workflow, settings: ImportSettings) -> None:
     name, call = tool
-    config = call.arguments.get("tool_config") if call is not None else None
-    if isinstance(config, Mapping):
+    config = call.arguments.get("tool_config", call.arguments) if call is not None else {}
+    if isinstance(config, Mapping) and "server_label" in config:
         _add_server(agent, config, workflow, settings)
-    elif call is not None:
-        workflow.left_out.append(HOSTED.get(call.function, f"the tool {name}"))
+    elif call is not None and call.function not in FUNCTION_MAKERS:
+        maker = call.function[:1].upper() + call.function[1:]  # webSearchTool in TypeScript
+        workflow.left_out.append(HOSTED.get(maker, f"the tool {name}"))
     else:
         how = "save the code as a file with the function in it, and import that (Python function)"
         workflow.notes.append(f"The function {name} of {agent} is not carried over: {how}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -263,7 +264,7 @@ def test_an_export_of_agent_builder_becomes_its_agents_and_servers():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('import { Agent } from "@openai/agents";\nconst a = new Agent({name: "A"});', "choose Python"),
+        ('import { Agent } from "@openai/agents";\nAgent(', "names no agent"),
         ("from agents import Agent\nagent = Agent(name='A'", "a part of it may be missing"),
         ("from agents import Agent\nAgent(name='A')", "names no agent"),
         ("from langgraph.graph import StateGraph\n\ngraph = 1", "keep it as a file and import that"),
@@ -272,6 +273,75 @@ def test_an_export_of_agent_builder_becomes_its_agents_and_servers():
 def test_code_that_cannot_be_read_says_what_to_do(text, reason):
     with pytest.raises(InvalidPool, match=reason):
         read(text)
+
+
+TYPESCRIPT = """
+import { hostedMcpTool, webSearchTool, tool, Agent, RunContext, Runner, withTrace } from "@openai/agents";
+import { z } from "zod";
+
+// Tool definitions
+const getOffers = tool({ name: "getOffers", parameters: z.object({ a: z.string() }), execute: async (input) => {
+  // TODO: Unimplemented
+} });
+const webSearch = webSearchTool({ searchContextSize: "medium", userLocation: { type: "approximate" } })
+const mcp = hostedMcpTool({
+  serverLabel: "crm", authorization: "sk-abcdefghijklmnopqrstuvwxyz0123456789",
+  allowedTools: ["find"], requireApproval: "never", serverUrl: "https://crm.example.com/mcp"
+})
+const RouteSchema = z.object({ route: z.enum(["buy", "ask"]) });
+interface WriterContext { workflowInputAsText: string; }
+const writerInstructions = (runContext: RunContext<WriterContext>, _agent: Agent<WriterContext>) => {
+  const { workflowInputAsText } = runContext.context;
+  return `Answer ${workflowInputAsText}.`
+}
+const route = new Agent({
+  name: "Route",
+  instructions: `Classify the intent: "buy" or \\`ask\\`.`,
+  model: "gpt-4.1-mini",
+  outputType: RouteSchema,
+  modelSettings: { temperature: 0.2, topP: 1, maxTokens: 300, store: true }
+});
+const writer = new Agent({ name: "Writer", instructions: writerInstructions, model: "gpt-5" as const, tools: [
+  getOffers, webSearch, mcp
+] });
+const approvalRequest = (message: string) => { return true; }
+export const runWorkflow = async (workflow: WorkflowInput) => {
+  const resultTemp = await runner.run(route, [...conversationHistory]);
+  if (approvalRequest("ok?")) { await runner.run(writer, []); }
+}
+"""
+
+
+def test_the_typescript_of_an_export_becomes_the_same_pool():
+    typescript, python = read(TYPESCRIPT), read(EXPORT)
+    [served], [same] = typescript.recognition.sources, python.recognition.sources
+    assert served.fields == same.fields and KEY not in json.dumps(served.fields)
+    for made, other in zip(typescript.recognition.offers, python.recognition.offers, strict=True):
+        assert made.spec.config | {"role": ""} == other.spec.config | {"role": ""}
+    roles = [offer.spec.config["role"] for offer in typescript.recognition.offers]
+    assert roles == ['Classify the intent: "buy" or `ask`.', "Answer {workflowInputAsText}."]
+    notes = " ".join(typescript.recognition.notes)
+    for part in ("getOffers", "web search", "approvals", "output type of Route", "the order of its agents", "MCP"):
+        assert part in notes
+
+
+NEVER_CLOSED = ["const a = (\n", "const a = [[[{{\n", "const a = `${`${\n", "const a = x /*/*\n", "[[{("]
+
+
+@pytest.mark.parametrize("part", NEVER_CLOSED)
+def test_code_that_never_closes_is_read_in_seconds(part):
+    started = time.perf_counter()
+    with pytest.raises(InvalidPool):
+        read(('import { Agent } from "@openai/agents";\nAgent(\nconst b = ' + part * 100_000)[:290_000])
+    assert time.perf_counter() - started < 20
+
+
+@given(st.text(alphabet="{}[]()`'\"$,:;=.\\/*\n aA0-newAgt", max_size=120))
+def test_any_typescript_is_read_or_refused_in_words(code):
+    try:
+        read(f'import {{ Agent }} from "@openai/agents";\nconst a = new Agent({{{code}\nAgent(')
+    except InvalidPool as error:
+        assert str(error)
 
 
 @given(st.text(alphabet="Agent(name='')\n =[]{}:f\"x", max_size=200))
