@@ -12,11 +12,14 @@ VLLM_SETUP := $(VENV)/.vllm-$(EXTRAS)-$(shell cat pyproject.toml scripts/install
 NEIGHBOURS := .venv-neighbours
 NEIGHBOURS_SETUP := $(NEIGHBOURS)/.setup-$(shell cat pyproject.toml scripts/install_neighbours.py | cksum | cut -d' ' -f1)
 
+FRAMEWORKS := .venv-frameworks
+FRAMEWORKS_SETUP := $(FRAMEWORKS)/.setup-$(shell cat pyproject.toml | cksum | cut -d' ' -f1)
+
 # SOURCE of `make advisories`, and how many days old the list may be.
 FROM ?=
 DAYS ?= 30
 
-.PHONY: help setup vllm neighbours test-neighbours studio quick quick-tests newest test test-all trust check check-types check-code check-web fix system sbom advisories dist release clean
+.PHONY: help setup vllm neighbours test-neighbours frameworks studio quick quick-tests newest test test-all trust check check-types check-code check-web fix system sbom advisories dist release clean
 
 help:
 	@echo "make studio [PORT=7860]  set up and start the studio on http://127.0.0.1:PORT"
@@ -29,6 +32,7 @@ help:
 	@echo "make newest              the quick tests with the newest packages, in an environment of their own (weekly)"
 	@echo "make vllm                vLLM, also on a machine without a GPU (with one, make setup installs it)"
 	@echo "make neighbours          other studios' packages, in an environment of their own: verifiers and others"
+	@echo "make frameworks          LangGraph, the OpenAI Agents SDK, CrewAI and AutoGen, for their tests (a part of make test-all)"
 	@echo "make test-neighbours     the tests that ask those packages (a part of make test-all)"
 	@echo "make sbom                build/sbom.json and build/licences.md of what is installed, for a release"
 	@echo "make release             dist: wheel, source, bill of materials, licences, vulnerabilities and their hashes"
@@ -94,7 +98,17 @@ test: setup system
 	$(MAKE) --no-print-directory -j 2 check
 	$(PYTEST) -m "not slow"
 
-test-all: setup system test-neighbours
+# LangGraph and others want other versions of what we use: tests call them in a Python beside ours (tests/framework_python.py).
+frameworks: $(FRAMEWORKS_SETUP)
+
+$(FRAMEWORKS_SETUP): $(SETUP)
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	$(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['frameworks'], sep='\n')" \
+	  > $(FRAMEWORKS)/packages.txt
+	$(FRAMEWORKS)/bin/python -m pip install --quiet --disable-pip-version-check -r $(FRAMEWORKS)/packages.txt
+	rm -f $(FRAMEWORKS)/.setup-* && touch $@
+
+test-all: setup system test-neighbours frameworks
 	$(PYTEST) -m slow
 
 test-neighbours: neighbours
@@ -162,4 +176,4 @@ dist:
 	@cat dist/vulnerabilities.txt
 
 clean:
-	rm -rf $(VENV) $(NEIGHBOURS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(NEIGHBOURS) $(FRAMEWORKS) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -19,6 +19,7 @@ from studio.cli import (
     foreign_checkpoints,
     housekeeping,
     improve,
+    mcp,
     memory,
     notices,
     pool,
@@ -54,6 +55,7 @@ app.command("deployments")(deployments.list_deployments)
 app.command(cls=TableHelp)(deployments.candidate)
 app.command()(deployments.promote)
 app.command()(deployments.rollback)
+app.command()(mcp.mcp)
 app.command()(publish.publish)
 app.command("what-if")(what_if.what_if)
 app.command()(approvals.approvals)

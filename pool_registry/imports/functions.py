@@ -1,4 +1,5 @@
-"""List the functions of a Python file or module, with schemas from their signatures and docstrings.
+"""List the functions of a Python file or module, with schemas from their signatures and docstrings. An agent of
+another framework is listed as a function that asks it (processes/framework_agents.py).
 
 The schema is pydantic's, which also checks and converts the arguments of each call, so what is promised and what
 is done cannot drift apart. Docstrings are read by griffe (the reader behind mkdocstrings), which knows the
@@ -22,6 +23,7 @@ from pool_registry.worker import WorkerSpec
 
 LOAD_S = 60.0
 MAX_DESCRIPTION = 2000
+AGENT_TIMEOUT_S = 180.0  # as of agents elsewhere (workers/a2a.py): one takes several turns
 
 
 async def list_functions(target: str, python: str = "", permissions: FunctionPermissions | None = None) -> list[Offer]:
@@ -35,7 +37,7 @@ async def list_functions(target: str, python: str = "", permissions: FunctionPer
         raise InvalidPool([("target", f"there is no file {place.file}")])
     described = await _describe(place, python, permissions)
     if not described:
-        raise InvalidPool([("target", f"{place} has no public function; write one without _ before its name")])
+        raise InvalidPool([("target", f"{place} has no public function or agent; write one without _ before its name")])
     names = FreeNames()
     return [_offer(place, function, names.choose(function["name"]), python, permissions) for function in described]
 
@@ -77,6 +79,8 @@ def _offer(
         max_concurrency=1,
         retries=0,
     )
+    if function.get("agent"):
+        spec = spec.model_copy(update={"timeout_s": AGENT_TIMEOUT_S})
     return Offer(spec, problem)
 
 

@@ -43,10 +43,15 @@ def read_client_settings(pasted: PastedText, settings: ImportSettings) -> Recogn
     offers, sources = list[Offer](), list[Source]()
     for name, entry in servers.items():
         try:
-            sources.append(_make_source(_read_server(settings.name or name, entry, settings)))
+            sources.append(make_server_source(settings.name or name, entry, settings))
         except UnfitText as reason:
             offers.append(refuse(name or "server", "mcp", str(reason)))
     return Recognition(tuple(offers), tuple(sources))
+
+
+def make_server_source(name: str, entry: Mapping[str, Any], settings: ImportSettings) -> Source:
+    """The source of one server. Raises UnfitText where it cannot be used."""
+    return _make_source(_read_server(name, entry, settings))
 
 
 def _find_servers(document: JsonValue) -> dict[str, Mapping[str, Any]]:

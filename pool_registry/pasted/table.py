@@ -3,13 +3,16 @@ of it is recognised and how it is read. The first row that recognises a text rea
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from pool_registry.errors import InvalidPool
 from pool_registry.imports import Offer
 from pool_registry.kinds import load_config
 from pool_registry.pasted.address import is_address, read_address
+from pool_registry.pasted.agent_builder import is_agent_builder_export, read_agent_builder_export
 from pool_registry.pasted.agent_card import is_agent_card, read_agent_card
+from pool_registry.pasted.autogen_team import is_autogen_team, read_autogen_team
 from pool_registry.pasted.base import ImportSettings, PastedKind, PastedText, Recognition, UnfitText
 from pool_registry.pasted.curl import is_curl, read_curl_lines
 from pool_registry.pasted.mcp_servers import is_client_settings, read_client_settings
@@ -20,9 +23,10 @@ from pool_registry.pasted.tools_list import is_tools_list, read_tools_list
 
 ACCEPTED = (
     "Accepted are: mcpServers settings (Claude, Cursor, VS Code), an OpenAPI document or its address, a list of OpenAI "
-    "tools, a curl line, a SKILL.md, an A2A agent card, and the address of Ollama, vLLM, LM Studio, an MCP server or "
-    "an A2A agent."
+    "tools, a curl line, a SKILL.md, an A2A agent card, a team of AutoGen Studio, the code that OpenAI's Agent "
+    "Builder exports, and the address of Ollama, vLLM, LM Studio, an MCP server or an A2A agent."
 )
+_PYTHON = re.compile(r"(?:from [\w.]+ import |import [\w.]+$|def \w+\(|@\w+)", re.MULTILINE)
 
 
 def _read_address(pasted: PastedText, settings: ImportSettings) -> Recognition:
@@ -43,6 +47,7 @@ KINDS: tuple[PastedKind, ...] = (
     PastedKind(
         "agent_card", "an A2A agent card", ("key", "name", "private"), is_agent_card, read_agent_card, safe=True
     ),
+    PastedKind("autogen_team", "a team of AutoGen", ("key", "model", "private"), is_autogen_team, read_autogen_team),
     PastedKind(
         "tools_list",
         "a list of tools",
@@ -52,6 +57,13 @@ KINDS: tuple[PastedKind, ...] = (
         safe=True,
     ),
     PastedKind("curl", "a curl line", ("key", "headers", "name", "private"), is_curl, read_curl_lines),
+    PastedKind(
+        "agent_builder",
+        "a workflow of OpenAI's Agent Builder",
+        ("key", "model", "private"),
+        is_agent_builder_export,
+        read_agent_builder_export,
+    ),
     PastedKind("skill", "a SKILL.md", ("model", "name"), is_skill, read_skill),
     PastedKind("address", "an address", ("key", "server", "headers", "name", "private"), is_address, _read_address),
 )
@@ -130,4 +142,6 @@ def _describe_unknown(pasted: PastedText) -> str:
         return "This is a pool's file: import it as a pool of its own (Import, or podium pool import FILE)."
     if pasted.text[0] in "{[" and pasted.document is None:
         return "This begins like JSON, but is none: a bracket or a quotation mark may be missing."
+    if _PYTHON.match(pasted.text):
+        return "This is Python: keep it as a file and import that (Python function, or --from function:FILE.py)."
     return "This is nothing that workers can be made of."

@@ -2,13 +2,15 @@
 
 Started as a script by function_process.py. Requests come as JSON lines on standard input, answers go as JSON lines to
 what was standard output; whatever the person's code prints goes to standard error, so that it cannot be taken for an
-answer. With permissions it enters the sandbox before it loads anything (function_jail.py). Imports little else than
-pydantic: it may run in another interpreter.
+answer. With permissions it enters the sandbox before it loads anything (function_jail.py). Agents of other frameworks
+count as functions (framework_agents.py). Imports little else than pydantic: it may run in another interpreter.
 """
 
 from __future__ import annotations
 
 import sys
+
+import framework_agents  # type: ignore[import-not-found]  # a script's neighbour
 
 sys.path.pop(0)  # this file's folder: the person's imports must not find our files
 
@@ -55,6 +57,8 @@ def main() -> None:
                     reply = _call(functions[request["call"]], request["arguments"], runner)
             except NoSandbox as error:
                 reply = {"error": "sandbox_failed", "message": str(error)}
+            except framework_agents.NoAnswer as error:
+                reply = {"error": "invalid_response", "message": str(error)}
             except BaseException as error:  # noqa: BLE001  a person's code may raise anything, SystemExit too
                 reply = {"error": "function_raised", "message": _describe_error(error)}
             text = json.dumps(reply)
@@ -96,7 +100,8 @@ def _load(target: dict[str, str], functions: dict[str, Callable[..., Any]]) -> d
     module = _import_target(target)
     name = target.get("function")
     if name:
-        function = getattr(module, name, None)
+        value = getattr(module, name, None)
+        function = framework_agents.make_function(name, value) or value
         if not callable(function):
             has = ", ".join(_public(module)) or "none"
             return {"error": "not_found", "message": f"there is no function {name!r}; public functions: {has}"}
@@ -122,29 +127,37 @@ def _import_target(target: dict[str, str]) -> ModuleType:
 
 
 def _public(module: ModuleType) -> dict[str, Callable[..., Any]]:
-    """Return the functions that are defined in the module, or that its `__all__` names."""
+    """Return the module's agents and what its `__all__` names; without either, the functions that it defines: those
+    beside an agent are its own."""
     named = getattr(module, "__all__", None)
-    return {
+    agents = {name: framework_agents.make_function(name, agent) for name, agent in framework_agents.find_agents(module)}
+    if agents and named is None:
+        return agents
+    functions = {
         name: value
         for name, value in vars(module).items()
         if inspect.isfunction(value)
         and (name in named if named is not None else not name.startswith("_") and value.__module__ == module.__name__)
     }
+    return functions | agents
 
 
 def _describe(function: Callable[..., Any]) -> dict[str, Any]:
-    """Describe a function: docstring and argument schema, or the problem."""
-    doc = inspect.getdoc(function) or ""
+    """Describe a function: docstring and argument schema, or the problem; and whether it asks an agent."""
+    described: dict[str, Any] = {
+        "doc": inspect.getdoc(function) or "",
+        "agent": framework_agents.is_agent(function),
+    }
     problem = _signature_problem(function)
     if problem:
-        return {"doc": doc, "problem": problem}
+        return described | {"problem": problem}
     try:
         arguments: Any = _arguments_of(function)
         schema = TypeAdapter(arguments).json_schema()
     except (PydanticUserError, TypeError, NameError) as error:
         reason = str(error).splitlines()[0]
-        return {"doc": doc, "problem": f"its arguments cannot be written as JSON Schema ({reason}): {HINT}"}
-    return {"doc": doc, "schema": schema, "returns": _describe_result(function)}
+        return described | {"problem": f"its arguments cannot be written as JSON Schema ({reason}): {HINT}"}
+    return described | {"schema": schema, "returns": _describe_result(function)}
 
 
 def _describe_result(function: Callable[..., Any]) -> dict[str, Any]:
@@ -232,7 +245,11 @@ async def _await_value(value: Any) -> Any:
 
 def _describe_error(error: BaseException) -> str:
     """Describe an error with the line of the person's file: "ValueError: no (tools.py, line 3)"."""
-    sentence = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    summary = traceback.TracebackException.from_exception(error)
+    summary.__notes__ = None  # a library's, which would stand in the last line
+    sentence = "".join(summary.format_exception_only()).strip().splitlines()[-1]
+    if hint := framework_agents.find_hint(error):
+        sentence = f"{sentence}: {hint}"
     if isinstance(error, SyntaxError) and error.filename:
         return f"{type(error).__name__}: {error.msg} ({Path(error.filename).name}, line {error.lineno})"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_theirs(frame.filename)]
@@ -240,9 +257,9 @@ def _describe_error(error: BaseException) -> str:
 
 
 def _is_theirs(filename: str) -> bool:
-    """Whether a frame is the person's own code: neither this file nor a library."""
+    """Whether a frame is the person's own code: neither ours nor a library."""
     installed = ("site-packages", "dist-packages", str(Path(asyncio.__file__).parents[1]), "<frozen")
-    return filename != __file__ and not any(part in filename for part in installed)
+    return filename not in (__file__, framework_agents.__file__) and not any(part in filename for part in installed)
 
 
 if __name__ == "__main__":

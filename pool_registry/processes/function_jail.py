@@ -54,6 +54,7 @@ def lock_in(target: Mapping[str, str], permissions: Mapping[str, Any]) -> None:
         writable=tuple(map(str, permissions["write"])),
         listable=(folder,),
         network=network,
+        waking=True,
         open_files=OPEN_FILES,
         file_bytes=FILE_BYTES,
     )

@@ -16,7 +16,7 @@ from pydantic import Field, field_serializer, field_validator
 from pool_registry.actions import JsonValue, clean_text
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
 from pool_registry.processes.child_process import Child, start
-from pool_registry.secrets import redact
+from pool_registry.secrets import check_reference, redact, resolve_references
 from pool_registry.strict_model import StrictModel
 from pool_registry.validation_words import join_problems, list_problems
 
@@ -32,22 +32,39 @@ class FunctionPermissions(StrictModel):
 
     network: bool = Field(default=False, description="Any address, also this machine's own.")
     read: tuple[Path, ...] = Field(default=(), max_length=20, description="Files and folders that it may read.")
-    write: tuple[Path, ...] = Field(default=(), max_length=20, description="Folders that it may change.")
+    write: tuple[Path, ...] = Field(
+        default=(), max_length=20, description="Folders that it may change; the first is its home (HOME, TMPDIR)."
+    )
+    keys: tuple[str, ...] = Field(
+        default=(), max_length=20, description="env:NAME or keyring:NAME; each is its variable NAME."
+    )
 
     @field_validator("read", "write")
     @classmethod
     def _are_absolute(cls, paths: tuple[Path, ...]) -> tuple[Path, ...]:
         return tuple(path.expanduser().absolute() for path in paths)
 
-    @field_serializer("read", "write")
-    def _as_text(self, paths: tuple[Path, ...]) -> list[str]:
+    @field_validator("keys")
+    @classmethod
+    def _are_references(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(check_reference(key) for key in keys)
+
+    @field_serializer("read", "write", "keys")
+    def _as_text(self, paths: tuple[Path | str, ...]) -> list[str]:
         return [str(path) for path in paths]
 
     def describe(self) -> str:
         """What it may reach, in a few words."""
         parts = ["the network" if self.network else "no network"]
         parts += [f"reads {path}" for path in self.read] + [f"changes {path}" for path in self.write]
-        return ", ".join(parts if self.read or self.write else [*parts, "no files of yours"])
+        parts += [] if self.read or self.write else ["no files of yours"]
+        return ", ".join([*parts, *(f"uses {key}" for key in self.keys)])
+
+    def build_environment(self) -> dict[str, str]:
+        """What Python needs, its home and its keys. Raises WorkerFault where a key is not set."""
+        passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        passed |= dict.fromkeys(("HOME", "TMPDIR"), str(self.write[0])) if self.write else {}
+        return passed | resolve_references({key.partition(":")[2]: key for key in self.keys})
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +156,10 @@ async def start_process(
 ) -> FunctionProcess:
     """Start a process and load `target`, with this interpreter or another. Raises WorkerFault.
 
-    With permissions it runs in the sandbox and sees nothing of the studio's environment. Without, it runs as the person
-    who started the studio, with their environment: it is theirs, and may need their keys.
+    With permissions it runs in the sandbox and sees nothing of the studio's environment but their keys. Without, it
+    runs as the person who started the studio, with their environment: it is theirs, and may need their keys.
     """
-    environment = (
-        os.environ if permissions is None else {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    )
+    environment = os.environ if permissions is None else permissions.build_environment()
     child = await start([python or sys.executable, str(HOST)], environment, limit=MAX_REPLY_BYTES)
     process = FunctionProcess(child, target, permissions)
     try:

@@ -68,7 +68,7 @@ class Function(Worker[FunctionConfig]):
     @classmethod
     def runs(cls, config: FunctionConfig) -> str:
         if config.permissions is not None:
-            return ""
+            return f"the interpreter {config.python}" if config.python else ""
         return f"the Python function {config.target}"
 
     @classmethod

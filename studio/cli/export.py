@@ -185,6 +185,36 @@ def _write(text: str, out: Path | None) -> None:
     typer.echo(str(out))
 
 
+@commands.command("server-json")
+def server_json(
+    name: Annotated[str, typer.Argument(help="As the registry names servers: io.github.YOU/NAME.")],
+    pool: Annotated[str, typer.Option(help="The pool that is served.")] = "starter",
+    description: Annotated[str, typer.Option(help="What it answers, in 100 characters.")] = "",
+    url: Annotated[str, typer.Option(help="Where it is served over HTTP, such as https://HOST/mcp.")] = "",
+    out: OutOption = None,
+    home: HomeOption = None,
+) -> None:
+    """A served pool as an entry of the MCP registry (server.json)."""
+    from studio.export.server_json import build_server_json
+
+    with open_prepared_store(home) as store:
+        store.pools.latest(pool)
+    _write(json.dumps(build_server_json(name, pool, description, url), indent=2) + "\n", out)
+    typer.echo(f"The registry wants this line in the package's README: mcp-name: {name}", err=True)
+
+
+@commands.command()
+def skill(out: Annotated[Path, typer.Argument(help="The folder of skills, such as .claude/skills.")]) -> None:
+    """The skill with which a coding agent works with this studio, for its folder of skills."""
+    from assets import asset
+
+    folder = out / "podium"
+    with writing_to(folder, "OUT"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "SKILL.md").write_bytes(asset("skills/podium/SKILL.md").read_bytes())
+    typer.echo(str(folder / "SKILL.md"))
+
+
 def _put(content: bytes, place: Path, out: Path) -> None:
     """Write a file whole or not at all; a pipe or a device, such as /dev/stdout, as it comes."""
     with writing_to(out):

@@ -13,6 +13,7 @@ import typer
 from pool_registry.errors import InvalidPool, PoolNotFound
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
 from studio.cli.sources import (
+    ALLOW_FORMS,
     PASTE_HELP,
     SOURCES,
     AddCommand,
@@ -202,17 +203,18 @@ def add_worker(
     ] = False,
     allow: Annotated[
         list[str] | None,
-        typer.Option(
-            help="What functions may reach in the sandbox: network, read:PATH or write:PATH. May be repeated."
-        ),
+        typer.Option(help=f"What functions may reach in the sandbox: {ALLOW_FORMS}. May be repeated."),
     ] = None,
+    python: Annotated[
+        str, typer.Option(help="The interpreter of functions and agents whose packages Podium has not: a path.")
+    ] = "",
     keys_to_keyring: KeysToKeyring = False,
     home: HomeOption = None,
 ) -> None:
     """Add a worker of any kind, or everything that a source or a pasted text offers."""
     promised = ["effects=none"] if reads_only else []
     settings = [*promised, *(settings or [])]
-    options = SourceOptions(key, server, tuple(env or ()), tuple(header or ()), name, private)
+    options = SourceOptions(key, server, tuple(env or ()), tuple(header or ()), name, private, python)
     with open_commands(home, pool) as send:
         if source:
             fields = {**read_source(source, options), **read_permissions(as_you, allow or [])}

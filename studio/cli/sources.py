@@ -15,8 +15,10 @@ from pool_registry.errors import InvalidPool
 SOURCES = "function:FILE.py, openapi:FILE-OR-URL, mcp:COMMAND-OR-URL or space:OWNER/NAME"
 PASTE_HELP = (
     "Workers of a text, from a file or what is typed or piped in (-): mcpServers settings, an OpenAPI document or its "
-    "address, a list of OpenAI tools, a curl line, a SKILL.md, an A2A card, the address of Ollama or vLLM."
+    "address, a list of OpenAI tools, a curl line, a SKILL.md, an A2A card, an AutoGen team, an export of OpenAI's "
+    "Agent Builder, the address of Ollama or vLLM."
 )
+ALLOW_FORMS = "network, read:PATH, write:PATH or key:env:NAME"
 STDIN = "-"
 
 
@@ -42,10 +44,11 @@ class SourceOptions:
     header: tuple[str, ...] = ()
     name: str = ""
     private: bool = False
+    python: str = ""
 
     def refuse_all(self, users: str) -> None:
         """Raise InvalidPool where any is set."""
-        self.refuse(users, "key", "server", "env", "header", "name", "private")
+        self.refuse(users, "key", "server", "env", "header", "name", "private", "python")
 
     def refuse(self, users: str, *options: str) -> None:
         """Raise InvalidPool where one of these is set; `users` says with what they are of use."""
@@ -55,6 +58,7 @@ class SourceOptions:
 
 def read_pasted(place: str, options: SourceOptions) -> dict[str, Any]:
     """The fields with which a text is recognised. Raises InvalidPool where it cannot be read."""
+    options.refuse("--from function:", "python")
     return {
         "text": _read_text(place),
         "key": options.key,
@@ -76,11 +80,12 @@ def read_source(source: str, options: SourceOptions) -> dict[str, Any]:
 
 
 def _read_function(target: str, options: SourceOptions) -> dict[str, Any]:
-    options.refuse_all("--from openapi:, mcp: or space:")
-    return {"target": target}
+    options.refuse("--from openapi:, mcp: or space:", "key", "server", "env", "header", "name", "private")
+    return {"target": target, "python": options.python}
 
 
 def _read_openapi(place: str, options: SourceOptions) -> dict[str, Any]:
+    options.refuse("--from function:", "python")
     options.refuse("--from mcp:", "env", "name")
     is_url = place.startswith(("http://", "https://"))
     key, header = _read_key_header(options)
@@ -105,6 +110,7 @@ def _read_key_header(options: SourceOptions) -> tuple[str, str]:
 
 def _read_mcp(place: str, options: SourceOptions) -> dict[str, Any]:
     web = place.startswith(("http://", "https://"))
+    options.refuse("--from function:", "python")
     options.refuse("--from openapi:", "server")
     if web:
         options.refuse("a program", "env")
@@ -117,6 +123,7 @@ def _read_mcp(place: str, options: SourceOptions) -> dict[str, Any]:
 
 
 def _read_space(space: str, options: SourceOptions) -> dict[str, Any]:
+    options.refuse("--from function:", "python")
     options.refuse("--from openapi: or mcp:", "server", "env", "header", "name")
     return {"space": space, "token": options.key, "allow_private": options.private}
 
@@ -129,17 +136,20 @@ _READERS: Mapping[str, Callable[[str, SourceOptions], dict[str, Any]]] = {
 }
 
 
+ALLOWED = {"read": "read", "write": "write", "key": "keys"}  # what stands before the colon: its permission
+
+
 def read_permissions(as_you: bool, allow: list[str]) -> dict[str, Any]:
     """How functions run: as the person, or in the sandbox with what is allowed. Raises InvalidPool."""
     if as_you:
         return {"as_you": True}
-    permissions: dict[str, Any] = {"network": "network" in allow, "read": [], "write": []}
+    permissions: dict[str, Any] = {"network": "network" in allow, "read": [], "write": [], "keys": []}
     for item in allow:
-        what, _, path = item.partition(":")
-        if item != "network" and not (what in ("read", "write") and path):
-            raise InvalidPool([("", f"--allow takes network, read:PATH or write:PATH, not {item!r}")])
-        if path:
-            permissions[what].append(path)
+        what, _, value = item.partition(":")
+        if item != "network" and not (what in ALLOWED and value):
+            raise InvalidPool([("", f"--allow takes {ALLOW_FORMS}, not {item!r}")])
+        if value:
+            permissions[ALLOWED[what]].append(value)
     return {"permissions": permissions}
 
 

@@ -62,6 +62,7 @@ SUBPROCESS_MODULES = {
     "pool_registry.processes.child_process": ("pool_registry.processes.orphan_killer",),
     "pool_registry.processes.function_process": (
         "pool_registry.processes.function_host",
+        "pool_registry.processes.framework_agents",
         "pool_registry.processes.function_jail",
         "pool_registry.sandbox.jail",
     ),

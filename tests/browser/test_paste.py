@@ -138,6 +138,26 @@ def test_an_agent_card_is_added_and_tested_by_one_click(page, studio):
         expect(drawer.locator(".pool-test")).to_contain_text("hello there")
 
 
+def test_a_team_of_autogen_becomes_its_agents_and_functions(page, studio, model_port):
+    client = {"provider": "autogen_ext.models.openai.OpenAIChatCompletionClient", "config": {
+        "model": "small-1", "base_url": f"http://127.0.0.1:{model_port}/v1",
+    }}  # fmt: skip
+    code = {"name": "stock", "source_code": "def stock(item: str) -> int:\n    return len(item)\n"}
+    tool = {"provider": "autogen_core.tools.FunctionTool", "config": code}
+    clerk = {"name": "clerk", "system_message": "Sell.", "model_client": client, "tools": [tool]}
+    agent = {"provider": "autogen_agentchat.agents.AssistantAgent", "component_type": "agent", "config": clerk}
+    team = {"provider": "autogen_agentchat.teams.RoundRobinGroupChat", "config": {"participants": [agent]}}
+    new_pool(page, studio.url, "pasted_team")
+    drawer = paste(page, json.dumps(team))
+    expect(drawer.locator(".pool-paste-actions")).to_contain_text("loads them in the sandbox")
+    expect(drawer.locator(".pool-paste-notes")).to_contain_text("Not carried over")
+    drawer.get_by_role("button", name="Look").click()
+    drawer.get_by_role("button", name="Add 2 workers").click()
+    expect(drawer.locator(".pool-import-added")).to_have_count(2, timeout=SLOW_MS)
+    expect(drawer.locator("[data-name='stock']")).to_be_visible()
+    expect(drawer.locator("[data-name='clerk']")).to_be_visible()
+
+
 def test_what_is_nothing_says_what_is_accepted(page, studio):
     new_pool(page, studio.url, "pasted_nothing")
     drawer = paste(page, "make me a sandwich")

@@ -389,11 +389,16 @@ def resume_job(
     max_cost: Annotated[
         float | None, typer.Option(help="US dollars that it may spend in all, where its cap has stopped it.", min=0)
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Start a proposed job without being asked: for people.")] = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Continue a stopped or failed job from its last complete checkpoint, detached."""
+    """Continue a stopped or failed job from its last complete checkpoint, or start a proposed one, detached."""
     with open_jobs(home) as (_, jobs):
+        if (proposed := jobs.get(job)).state == "proposed":
+            typer.echo(f"{proposed.message}\n\n{dump_recipe(jobs.recipe(job))}", err=True)
+            if not yes:
+                typer.confirm("Start this job?", abort=True, err=True)
         row = jobs.resume(job, max_cost)
         jobs.start(job)
         _print_state(row, as_json)

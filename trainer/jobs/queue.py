@@ -8,7 +8,7 @@ only reads. A job that begins or ends starts the next one in the queue where it 
 submitted is started by the submitting process.
 
     queued -> running -> done | failed | stopped        running -> stopping -> stopped
-    stopped, failed -> queued (resume)
+    stopped, failed -> queued (resume)              proposed -> queued (a person starts it)
 
 A job on a cluster runs beside the one that runs here: its process hands out episodes and keeps what comes back.
 The process of a job that runs on a rented machine only follows it, beside the one that runs here. When it is killed the
@@ -44,6 +44,7 @@ from trainer.recipe import Recipe, dump_recipe, parse_recipe
 
 log = logging.getLogger(__name__)
 ACTIVE = ("running", "stopping")
+RESUMABLE = ("stopped", "failed", "proposed")
 KEPT = "Its complete checkpoints are kept"
 GONE_S = 86_400.0  # a host that was not heard of for so long is not waited for
 STALE_S = 60.0  # an older heartbeat is shown as a warning; no process is killed for it
@@ -94,11 +95,11 @@ class JobStore:
         self._home = home
         self._hold = hold_folder(home.root)  # shows other containers and hosts that this process's jobs run
 
-    def submit(self, recipe: Recipe, here: bool = False, key: str = "") -> JobRow:
+    def submit(self, recipe: Recipe, here: bool = False, key: str = "", proposed_because: str = "") -> JobRow:
         """Put a job at the end of the queue. `start_next` starts it when it may run.
 
         With `here` this process will run it itself: no other process starts it while this one lives. `key` is the id
-        that the job has elsewhere.
+        that the job has elsewhere. One that is `proposed_because` of something waits until a person resumes it.
         """
         key = key or f"{recipe.name[:32].strip('-_').replace('_', '-')}-{secrets.token_hex(3)}"
         job_folder = self.folder(key).create()
@@ -106,6 +107,8 @@ class JobStore:
         row = JobRow(id=key, kind="+".join(recipe.stages), name=recipe.name, created_at=_now(), where=recipe.where)
         row.steps, row.processes = count_steps(recipe), recipe.processes
         row.owner = this_process() if here else ""
+        if proposed_because:
+            row.state, row.message = "proposed", proposed_because
         with self._lock_jobs() as session:
             session.add(row)
         return row
@@ -186,16 +189,16 @@ class JobStore:
         return row
 
     def resume(self, job: str, max_cost: float | None = None) -> JobRow:
-        """Put a stopped or failed job into the queue again; it goes on from its last complete checkpoint. `max_cost`
-        lets it spend so many US dollars in all.
+        """Put a stopped, failed or proposed job into the queue; it goes on from its last complete checkpoint.
+        `max_cost` lets it spend so many US dollars in all.
 
         Raises JobRefused, and InvalidRecipe where it has no cap.
         """
         self.mark_lost()
         with self._lock_jobs() as session:
             row = self._row(session, job)
-            if row.state not in ("stopped", "failed"):
-                raise JobRefused(f"job {job} is {row.state}: only stopped and failed jobs can be resumed")
+            if row.state not in RESUMABLE:
+                raise JobRefused(f"job {job} is {row.state}: only stopped, failed and proposed jobs can be resumed")
             if max_cost is not None:
                 write_atomically(self.folder(job).recipe, dump_recipe(self.recipe(job).with_max_cost(max_cost)))
             self.folder(job).stop_file.unlink(missing_ok=True)

@@ -133,12 +133,12 @@ export function checkField(label, hint) {
 }
 
 /**
- * Paths, one a line.
+ * Paths or keys, one a line.
  * @param {string} label
  */
-function pathsField(label) {
+function listField(label, hint = "One a line.") {
   const lines = el("textarea", { rows: "2", spellcheck: "false", placeholder: "none" });
-  const field = labelField(label, lines, "One a line.");
+  const field = labelField(label, lines, hint);
   return { ...field, read: () => lines.value.split("\n").map((line) => line.trim()).filter(Boolean) };
 }
 
@@ -148,13 +148,15 @@ function pathsField(label) {
  */
 export function openFunction(page, back = null) {
   const target =
-    codeField("Function", "module:function, a file, or file.py:function. A file offers every public function in it.", "/path/to/tools.py");
+    codeField("Function", "module:function, a file, or file.py:function. A file offers its agents of LangGraph, the OpenAI Agents SDK and CrewAI, or else every public function.", "/path/to/tools.py");
+  const python = codeField("Interpreter", "Another Python, whose packages the file needs. Empty for Podium's.", "/path/to/.venv/bin/python");
   const network = checkField("They use the network", "They reach any address, this machine's own too.");
-  const read = pathsField("Files and folders that they read");
-  const write = pathsField("Folders that they change");
+  const keys = listField("Keys that they use", "env:NAME or keyring:NAME, one a line. Each is their variable NAME.");
+  const read = listField("Files and folders that they read");
+  const write = listField("Folders that they change", "One a line. The first is their home.");
   const sandboxed =
-    el("div.form-fields", {}, el("p.page-lead", {}, "They run in the sandbox: with Python's packages, and without your files, keys and network."), network.node, read.node, write.node);
-  const asYou = checkField("Run them as me, outside the sandbox", "For code that starts programs or needs your keys. Its card says so.");
+    el("div.form-fields", {}, el("p.page-lead", {}, "They run in the sandbox: with Python's packages, and without your files, keys and network."), network.node, keys.node, read.node, write.node);
+  const asYou = checkField("Run them as me, outside the sandbox", "For code that starts programs. Its card says so.");
   const warning = el("p.page-warning", {}, icon(ACTIONS.warn), el("span", {}, RUNS_HERE));
   const box = asYou.node.querySelector("input");
   const choose = () => {
@@ -165,14 +167,16 @@ export function openFunction(page, back = null) {
   choose();
   openSource(page, {
     title: "Import Python functions",
-    parts: [target.node, sandboxed, asYou.node, warning],
-    fields: { target, permissions: read },
+    parts: [target.node, python.node, sandboxed, asYou.node, warning],
+    fields: { target, python, permissions: keys },
     verb: "Look",
     doing: "Looking …",
     back,
     request: () => ({
-      source: "function", target: target.read(),
-      ...(asYou.read() ? { as_you: true } : { permissions: { network: network.read(), read: read.read(), write: write.read() } }),
+      source: "function", target: target.read(), python: python.read(),
+      ...(asYou.read()
+        ? { as_you: true }
+        : { permissions: { network: network.read(), keys: keys.read(), read: read.read(), write: write.read() } }),
     }),
   });
 }

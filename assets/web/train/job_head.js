@@ -10,7 +10,7 @@ import { describePlace, isRented } from "./places.js";
 /** @type {Record<string, string>} */
 const PACES = { demonstrations: "A demonstration", who: "An answer", evaluate: "An episode" };
 /** @type {Record<string, string>} */
-const STATES = { queued: "Queued", running: "Running", stopping: "Stopping", stopped: "Stopped", failed: "Failed", done: "Done" };
+const STATES = { proposed: "Proposed", queued: "Queued", running: "Running", stopping: "Stopping", stopped: "Stopped", failed: "Failed", done: "Done" };
 
 export class JobHead {
   /**
@@ -69,8 +69,9 @@ export class JobHead {
     if (state.can_stop) add("train/stop", state.state === "queued" ? "Take out of the queue" : isRented(state.where) ? "Give the machine back" : "Stop and save", ACTIONS.stop, () => this.view.act({
       action: "stop", job: state.id,
     }));
-    const [request, resume] = isRented(state.where) ? ["train/rent", "Rent again and resume"] : ["train/resume", "Resume"];
-    if (state.resumable) add(request, resume, ACTIONS.again, () => this.view.command({ action: "resume", job: state.id }), "page-primary");
+    const proposed = state.state === "proposed";
+    const [request, resume] = isRented(state.where) ? ["train/rent", "Rent again and resume"] : ["train/resume", proposed ? "Start this job" : "Resume"];
+    if (state.resumable) add(request, resume, proposed ? ACTIONS.play : ACTIONS.again, () => this.view.command({ action: "resume", job: state.id }), "page-primary");
     const best = state.checkpoints.find((checkpoint) => checkpoint.best) || state.checkpoints[0];
     if (best) {
       const run = el(
@@ -118,6 +119,9 @@ export class JobHead {
         box.append(start);
       }
       return [box];
+    }
+    if (state.state === "proposed") {
+      return [el("div.train-job-wait", { "data-testid": "proposal" }, `A coding agent proposes this job, and it waits for you. Its reason: ${sentence(state.message)}`)];
     }
     if (state.state === "stopped" && state.message) {
       const box = el("div.train-job-wait", {}, sentence(state.message));

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 
 from pool_registry import secrets
@@ -153,6 +153,13 @@ def add_workers(pool: Pool, specs: list[WorkerSpec], names: list[str]) -> Pool:
     """`pool` with `specs` at its end, each under a name that is free; `names` becomes a list of those. Raises
     InvalidPool."""
     free = FreeNames(worker.name for worker in pool.workers)
-    named = [spec.model_copy(update={"name": free.choose(spec.name)}) for spec in specs]
-    names[:] = [spec.name for spec in named]
-    return pool.with_workers(named)
+    names[:] = [free.choose(spec.name) for spec in specs]
+    chosen = dict(zip((spec.name for spec in specs), names, strict=True))
+    return pool.with_workers([_rename(spec, name, chosen) for spec, name in zip(specs, names, strict=True)])
+
+
+def _rename(spec: WorkerSpec, name: str, chosen: Mapping[str, str]) -> WorkerSpec:
+    """The worker under its new name; the tools that it calls have theirs, too."""
+    tools = spec.config.get("tools")
+    renamed = {"tools": [chosen.get(str(tool), tool) for tool in tools]} if isinstance(tools, list | tuple) else {}
+    return spec.model_copy(update={"name": name, "config": {**spec.config, **renamed}})

@@ -101,7 +101,7 @@ class ImportCommands(PageCommands):
     def _refresh_function(self, fields: Fields, pool: Pool, spec: WorkerSpec) -> PageReply:
         permissions = spec.config.get("permissions")
         held = FunctionPermissions.model_validate(permissions) if permissions is not None else None
-        offer = self._list_functions(text(spec.config, "target"), held)[0]
+        offer = self._list_functions(text(spec.config, "target"), held, words(spec.config, "python"))[0]
         if offer.problem:
             raise InvalidPool([("", f"{spec.name}: {offer.problem}")])
         fresh = spec.model_copy(update={"config": {**spec.config, **offer.spec.config}})
@@ -138,17 +138,17 @@ class ImportCommands(PageCommands):
         """What a file or module offers: in the sandbox with the permissions that are given, or as the person who runs
         the studio where `as_you` says so."""
         if fields.get("as_you") is True:
-            return self._list_functions(text(fields, "target"), None)
+            return self._list_functions(text(fields, "target"), None, words(fields, "python"))
         try:
             permissions = FunctionPermissions.model_validate(fields.get("permissions") or {})
         except ValidationError as error:
             raise InvalidPool([("permissions", describe_problems(error))]) from error
-        return self._list_functions(text(fields, "target"), permissions)
+        return self._list_functions(text(fields, "target"), permissions, words(fields, "python"))
 
-    def _list_functions(self, target: str, permissions: FunctionPermissions | None) -> list[Offer]:
+    def _list_functions(self, target: str, permissions: FunctionPermissions | None, python: str) -> list[Offer]:
         from pool_registry.imports.functions import list_functions
 
-        return self._runtime.run(list_functions(target, permissions=permissions))
+        return self._runtime.run(list_functions(target, python, permissions))
 
     def _from_space(self, fields: Fields) -> list[Offer]:
         from pool_registry.imports.space import list_endpoints

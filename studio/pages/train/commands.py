@@ -176,8 +176,12 @@ class TrainCommands(PageCommands):
 
     @command("editor")
     def _resume(self, fields: Fields) -> PageReply:
+        """Let a job go on; a proposed one starts, and needs the rights of whoever would have submitted it."""
         job = str(fields.get("job"))
-        if not self.jobs.get(job).place.is_here:
+        row = self.jobs.get(job)
+        if row.state == "proposed":
+            refuse_gaps(self.jobs.recipe(job), self._runtime)
+        if row.state == "proposed" or not row.place.is_here:
             check_recipe(self.jobs.recipe(job))
         row = self.jobs.resume(job, dollars(fields, "max_cost"))
         now = self.jobs.start(row.id)
@@ -204,12 +208,17 @@ def submit(recipe: Recipe, runtime: Runtime, agreed: bool = False) -> PageReply:
     rented machine costs."""
     if recipe.place.is_rented and not agreed:
         raise InvalidRecipe([("where", "a rented machine costs money: agree to its price first")])
-    blocking = [(gap.key, gap.sentence) for gap in find_gaps(recipe, runtime.store) if gap.blocks]
-    if blocking:
-        raise InvalidRecipe(blocking)
+    refuse_gaps(recipe, runtime)
     row = runtime.jobs.submit(drop_foreign_title(recipe))
     now = runtime.jobs.start(row.id)
     return PageReply(f"{row.id} {'starts' if now else 'waits in the queue'}", {"job": row.id})
+
+
+def refuse_gaps(recipe: Recipe, runtime: Runtime) -> None:
+    """Raise InvalidRecipe with what prevents a recipe's start."""
+    blocking = [(gap.key, gap.sentence) for gap in find_gaps(recipe, runtime.store) if gap.blocks]
+    if blocking:
+        raise InvalidRecipe(blocking)
 
 
 def list_rented_places(machines: Sequence[RentedMachine]) -> list[JsonValue]:

@@ -35,7 +35,7 @@ from studio.pages.train.schema import (
 from trainer.errors import TrainerError
 from trainer.jobs.job_folder import BEST_METRIC, JobFolder, read_lines
 from trainer.jobs.outcome import describe_outcome
-from trainer.jobs.queue import JobRow, JobStore
+from trainer.jobs.queue import RESUMABLE, JobRow, JobStore
 from trainer.methods.advice import Row
 from trainer.recipe import Recipe
 
@@ -83,7 +83,7 @@ def build_job_view(row: JobRow, jobs: JobStore, metrics: MetricsReader, now: flo
         trained=list_job_stages(recipe) if recipe else [],
         phases=list_job_phases(recipe) if recipe else [],
         rollouts=job_folder.rollouts.stat().st_size if job_folder.rollouts.exists() else 0,
-        resumable=row.state in ("stopped", "failed"),
+        resumable=row.state in RESUMABLE,
         can_stop=row.state in ("queued", "running"),
         tiny=bool(recipe and recipe.model.base == "starter:tiny"),
         pool=recipe.pool if recipe else "",

@@ -39,6 +39,11 @@ async def wait(seconds: float) -> str:
     await asyncio.sleep(seconds)
     return "waited"
 
+async def wait_in_thread(seconds: float) -> str:
+    import time
+    await asyncio.to_thread(time.sleep, seconds)
+    return "waited"
+
 def read(path: str) -> str:
     with open(path) as file:
         return file.read()
@@ -103,6 +108,7 @@ def call(
         ("name_beside", {}, "beside"),
         ("mean", {"values": [1.0, 3.0]}, 2.0),
         ("wait", {"seconds": 0.01}, "waited"),
+        ("wait_in_thread", {"seconds": 0.2}, "waited"),
         ("variable", {"name": "HOME"}, "nothing"),
     ],
 )
