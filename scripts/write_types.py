@@ -32,6 +32,7 @@ from studio.pages.run import what_if_documents as what_if
 from studio.pages.serve.schema import NewToken, ServeState
 from studio.pages.tasks.documents import CandidatesDocument
 from studio.pages.traces.routes import TracePage
+from studio.pages.train.improve_documents import ImproveDocument
 from studio.pages.train.recorded_commands import RecordedPoolDocument
 from studio.pages.train.rollouts import RolloutPage, SmallGraph
 from studio.pages.train.schema import (
@@ -55,6 +56,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     DescriptionProposal,
     EpisodeView,
     EvidenceDocument,
+    ImproveDocument,
     JobDocument,
     JobLine,
     JobView,

@@ -710,6 +710,25 @@ export interface HullPoint {
   mean: number;
 }
 
+/** `learnt` and `held_out` count new tasks, of which `least_learnt` and `least_held_out` are needed; `set_aside` are left out. `state` is that of the last improvement, "" before the first; `reasons` says why its `candidate` may be promoted or not. Time in hours, cost in US dollars. */
+export interface ImproveDocument {
+  pool: string;
+  serving: string;
+  learnt: number;
+  held_out: number;
+  least_learnt: number;
+  least_held_out: number;
+  set_aside: number;
+  has_enough: boolean;
+  every: string;
+  state: "" | "running" | "interrupted" | "promotable" | "refused";
+  candidate: string;
+  reasons: string[];
+  jobs: string[];
+  hours: number;
+  cost: number;
+}
+
 /** A chart of a method's own figures: lines are (key, label); `share`: values between 0 and 1. */
 export interface JobChart {
   id: string;

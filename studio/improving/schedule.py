@@ -18,10 +18,15 @@ from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import Home
 from pool_registry.strict_model import FrozenModel
 from pool_registry.validation_words import describe_problems
+from trainer.errors import TrainerError
 
 NIGHT = "02:00"
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _TIME = re.compile(rf"(?:({'|'.join(DAYS)}) )?([01]\d|2[0-3]):([0-5]\d)")
+
+
+class UnknownTime(TrainerError):
+    """A time that is written in another way than timers are."""
 
 
 class Timer(FrozenModel):
@@ -68,8 +73,11 @@ def read_timers(home: Home) -> dict[str, Timer]:
 
 
 def set_timer(home: Home, pool: str, every: str, serving: str = "") -> Timer | None:
-    """Improve a pool at these times, `off` for never again. Raises pydantic.ValidationError and StorageError."""
-    timer = None if every == "off" else Timer(every=every.lower(), serving=serving, since=time.time())
+    """Improve a pool at these times, `off` for never again. Raises UnknownTime and StorageError."""
+    try:
+        timer = None if every == "off" else Timer(every=every.lower(), serving=serving, since=time.time())
+    except ValidationError as error:
+        raise UnknownTime(f"{every[:80]!r} is no time to improve at: {describe_problems(error)}") from error
     _file(home).parent.mkdir(parents=True, exist_ok=True)
     with lock_file(_lock(home)):
         timers = {name: row for name, row in read_timers(home).items() if name != pool}

@@ -40,6 +40,16 @@ class ChosenTasks:
         """How many of the new tasks to learn from have a reference plan."""
         return sum(line.plan is not None for line in self.learnt)
 
+    @property
+    def has_enough(self) -> bool:
+        """Whether something can be shown with so many new tasks."""
+        return len(self.learnt) >= LEAST_LEARNT and len(self.held_out) >= LEAST_HELD_OUT
+
+    def check_enough(self) -> None:
+        """Raise TooFewTasks where there is too little new."""
+        if not self.has_enough:
+            raise TooFewTasks(_explain_too_few(len(self.learnt), len(self.held_out), len(self.set_aside)))
+
     def draw_old(self, share: float) -> tuple[TaskLine, ...]:
         """Old tasks that make this share of what is learnt from, or as many as there are."""
         return self.old_learnt[: round(len(self.learnt) * share / (1 - share))]
@@ -49,15 +59,13 @@ def choose_tasks(
     rows: Iterable[FileLine], earlier: Sequence[Improvement], most_held_out: int, seed: int, again: bool = False
 ) -> ChosenTasks:
     """Choose from a task book. At most so many new tasks are held out, and as many old ones, the latest; `seed`
-    shuffles the old ones to learn from; `again` takes what was set aside, too. Raises TooFewTasks."""
+    shuffles the old ones to learn from; `again` takes what was set aside, too. They may be too few."""
     settled, aside = _read_earlier(earlier)
     there = [(row, digest_line(row.line)) for row in rows if row.task is not None and row.line is not None]
     held_aside = set() if again else aside - settled
     new = [row for row, digest in there if not row.is_made and digest not in settled | held_aside]
     old = [row for row, digest in there if row.is_made or digest in settled]
     learnt, held_out = _split(new)
-    if len(learnt) < LEAST_LEARNT or len(held_out) < LEAST_HELD_OUT:
-        raise TooFewTasks(_explain_too_few(len(learnt), len(held_out), len(held_aside)))
     old_learnt, old_held_out = _split(old)
     make_random(f"{seed}/replay").shuffle(old_learnt)
     return ChosenTasks(
@@ -81,12 +89,15 @@ def digest_query(query: str) -> str:
 
 
 def _read_earlier(earlier: Sequence[Improvement]) -> tuple[set[str], set[str]]:
-    """The digests of tasks that are settled, and of those of improvements that got worse."""
+    """The digests of tasks that are settled, and of those that are set aside."""
     settled, aside = set[str](), set[str]()
     for improvement in earlier:
         report = improvement.report
-        verdict = judge(report.suites, report.guarded)[0] if report is not None else "open"
-        {"better": settled, "worse": aside, "open": set[str]()}[verdict].update(improvement.plan.taken)
+        if report is not None:
+            verdict = judge(report.suites, report.guarded)[0]
+            taken = set(improvement.plan.taken)
+            aside.update(taken if verdict == "worse" else ())
+            settled.update(taken if verdict == "better" else ())
     return settled, aside
 
 

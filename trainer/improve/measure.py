@@ -1,7 +1,7 @@
 """The candidate beside the serving orchestrator: the same held-out tasks, samples, limits and seed for both.
 
-Right answers are compared task by task. What a query costs and how long it takes are guarded figures, so that nobody
-buys right answers.
+Right answers are compared task by task, without those that reached the deadline. What a query costs and how long it
+takes are guarded figures, so that nobody buys right answers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trainer.improve.record import Improvement
 from trainer.improve.site import Site
 from trainer.recipe import Recipe
 from trainer.recipe_sections import EvaluateSettings
-from trainer.results.by_task import group_by_task
+from trainer.results.by_task import Samples, group_by_task
 from trainer.results.improvement import GuardedFigure, SuiteChange
 from trainer.results.paired import compute_difference
 from trainer.results.rows import ResultRow, read_results
@@ -25,6 +25,7 @@ from trainer.results.statistics import mean
 from trainer.tasks.practice.stored import SOURCE, find_practice_file
 from trainer.tasks.registry import PROVIDERS
 
+DEADLINE = "deadline"  # the outcome of an episode
 AT_ONCE = 4  # episodes: on two cores more wait for the model until their deadline
 MOST_NAMED = 20  # queries that got worse
 GENERAL = "worlds"  # tasks with pools of their own, where the lessons are installed
@@ -83,8 +84,10 @@ class Measurements:
             group_by_task([row for row in self._list(name) if self._find_suite(row) == suite])
             for name in (self._plan.measured, self._plan.candidate)
         )
+        whole = {key for key in before.keys() & after.keys() if not _is_cut_off(before[key]) | _is_cut_off(after[key])}
+        before, after = ({key: tasks[key] for key in tasks if key in whole} for tasks in (before, after))
         paired = compute_difference(after, before)
-        common = after.keys() & before.keys()
+        common = after.keys()
         return SuiteChange(
             suite=suite,
             tasks=paired.tasks,
@@ -102,10 +105,12 @@ class Measurements:
             for name in (self._plan.measured, self._plan.candidate)
         )
         unanswered = (_share_unanswered(before), _share_unanswered(after))
+        late = (_share_late(before), _share_late(after))
         cost = (fmean([row.cost for row in before] or [0.0]), fmean([row.cost for row in after] or [0.0]))
         seconds = (median([row.wall_s for row in before] or [0.0]), median([row.wall_s for row in after] or [0.0]))
         return (
             guard("The share of queries that no worker answers", "of 1", unanswered, unanswered[0] + UNANSWERED),
+            guard("The share of queries that reach the deadline", "of 1", late, late[0] + UNANSWERED),
             guard("The cost of a query", "US dollars", cost, max(COST * cost[0], cost[0] + LEAST_COST)),
             guard("The time of a query", "s", seconds, seconds[0] + self._plan.seconds_on_top),
         )
@@ -126,6 +131,16 @@ class Measurements:
         return "own" if digest_query(row.query) in self._plan.own else "old"
 
 
+def _is_cut_off(samples: Samples) -> bool:
+    """Whether a run of the task reached the deadline: on a busy machine that says nothing of its answer."""
+    return any(row.outcome == DEADLINE for row in samples.rows)
+
+
+def _share_late(rows: Collection[ResultRow]) -> float:
+    return fmean([row.outcome == DEADLINE for row in rows] or [0.0])
+
+
 def _share_unanswered(rows: Collection[ResultRow]) -> float:
-    """The share without an answer, or with one that no worker was called for: a refusal."""
-    return fmean([row.outcome != "answered" or not row.steps for row in rows] or [0.0])
+    """The share without an answer, or with one that no worker was called for: a refusal. Without those that reached the
+    deadline, which count by themselves."""
+    return fmean([row.outcome != "answered" or not row.steps for row in rows if row.outcome != DEADLINE] or [0.0])

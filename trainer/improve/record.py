@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from orchestrator.engine.process_identity import is_alive
 from pool_registry.atomic_write import lock_file, write_atomically
 from pool_registry.storage.data_folder import Home
 from pool_registry.strict_model import FrozenModel
@@ -50,6 +51,7 @@ class ImprovementPlan(FrozenModel):
     seconds_on_top: float = SECONDS
     max_cost: float | None = None
     started: float
+    process: str = Field(default="", description="Of whoever works on it.")
     candidate: str = ""
     jobs: dict[str, str] = {}
 
@@ -64,6 +66,11 @@ class Improvement:
     def report(self) -> ImprovementReport | None:
         """What it came to; None before its end."""
         return read_report(self.folder) if (self.folder / FILE).is_file() else None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether somebody works on it now."""
+        return self.report is None and is_alive(self.plan.process, self.folder.parent.parent)
 
     @property
     def learnt_source(self) -> str:

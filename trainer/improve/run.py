@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.engine.process_identity import this_process
 from pool_registry.atomic_write import write_atomically
 from trainer.improve.choice import fix_choice
 from trainer.improve.choose_tasks import MOST_HELD_OUT, choose_tasks, digest_line, digest_query
@@ -64,9 +65,10 @@ def improve(site: Site, pool: str, options: ImprovementOptions) -> tuple[Improve
     """
     with hold_pool(site.store.home, pool):
         improvement = find_unfinished(site.store.home, pool) or _begin(site, pool, options)
-        plan = improvement.plan
-        if None not in (options.max_cost, plan.max_cost):
+        improvement.update(process=this_process())
+        if None not in (options.max_cost, improvement.plan.max_cost):
             improvement.update(max_cost=options.max_cost)  # what reached its cap goes on with a higher one
+        plan = improvement.plan
         site.tell(
             f"{plan.id}: {STAGES[plan.stage].summary}; {plan.learnt} new and {plan.replayed} old tasks to learn from, "
             f"{plan.held_out} held out"
@@ -79,6 +81,7 @@ def _begin(site: Site, pool: str, options: ImprovementOptions) -> Improvement:
     stored = site.store.pools.latest(pool)
     earlier = list_improvements(site.store.home, pool)
     tasks = choose_tasks(open_task_book(pool).read(), earlier, options.most_held_out, options.seed, options.again)
+    tasks.check_enough()
     stage = choose_stage(Facts(stored.pool, options.serving, len(tasks.learnt), tasks.planned), options.stage)
     replayed = tasks.draw_old(options.replay if stage.replays else 0.0)
     key = secrets.token_hex(3)

@@ -8,6 +8,7 @@ import { Toast, plain } from "../lib/reply.js";
 import { el, heading, recall, remember } from "../lib/dom.js";
 import { JobView } from "./job_view.js";
 import { FitCard } from "./fit_card.js";
+import { ImproveCard } from "./improve_card.js";
 import { JobList } from "./job_list.js";
 import { RecipeEditor } from "./recipe_editor.js";
 import { StartCard } from "./start_card.js";
@@ -44,10 +45,11 @@ export class TrainPage {
     this.editor = new RecipeEditor(() => this.onEdit());
     this.fit = new FitCard((request) => this.ask(request), (recipe) => this.replace({ action: "check", recipe }, ""));
     this.card = new StartCard(this);
+    this.improve = new ImproveCard(this);
     this.list = new JobList((job) => this.go({ job }), () => this.housekeeping.openTrash(["job", "checkpoint", "evaluation"]));
     this.tasks = new TasksPanel(this);
     const side = (this.side = el("aside.train-side", { "aria-label": "Recipe and jobs" }));
-    side.append(this.card.root, this.list.root);
+    side.append(this.card.root, this.improve.root, this.list.root);
     const grid = el("div.train-grid", {}, side, el("div.train-main", {}, this.tasks.root, this.editor.root, this.view.root));
     const page = el(
       "div.page-body.train-page", {},
@@ -158,6 +160,7 @@ export class TrainPage {
     this.checked = reply.missing !== null;
     this.editor.take(reply, typedIn);
     this.card.draw();
+    this.improve.show(this.recipe.pool);
     this.tasks.show(this.recipe, this.pools);
     const elsewhere = (this.recipe.where || HERE) !== HERE;
     this.fit.root.hidden = elsewhere; // it estimates for this machine
@@ -259,11 +262,13 @@ export class TrainPage {
   async loadJobs() {
     try {
       const reply = await getDocument("/api/jobs");
+      const before = this.busy?.length;
       this.jobs = reply.jobs;
       this.busy = this.jobs.filter((candidate) => ["running", "stopping", "queued"].includes(candidate.state));
       for (const job of this.jobs) this.view.hear(job);
       this.drawJobs();
       this.card.drawButton();
+      if (this.recipe && before !== this.busy.length) this.improve.show(this.recipe.pool);
     } catch {
       this.toast.say("The studio does not answer; trying again.", true);
     }

@@ -19,6 +19,7 @@ from pool_registry.kinds import field_problems
 from studio.access.recipe_rights import check_recipe
 from studio.frame.commands import Fields, PageCommands, PageReply, command, dollars
 from studio.orchestrators.default import suggest_orchestrators
+from studio.pages.train.improve_commands import ImproveCommands
 from studio.pages.train.job_document import build_job_line, load_job_recipe
 from studio.pages.train.making_commands import MakingCommands
 from studio.pages.train.preflight import find_gaps
@@ -49,7 +50,8 @@ class TrainCommands(PageCommands):
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self.jobs = runtime.jobs
-        self.parts = (TaskCommands(runtime), RecordedCommands(runtime), MakingCommands(runtime))
+        parts = (TaskCommands, RecordedCommands, MakingCommands, ImproveCommands)
+        self.parts = [part(runtime) for part in parts]
 
     # Recipes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -22,12 +23,13 @@ from studio.__main__ import app
 from tests.machine import needs
 from tests.orchestrator.support.endpoint import Endpoint, agent, endpoint
 from trainer.errors import TrainingFailed
-from trainer.improve.choose_tasks import TooFewTasks
+from trainer.improve.choose_tasks import TooFewTasks, choose_tasks, digest_line
 from trainer.improve.record import list_improvements
 from trainer.improve.run import ImprovementOptions, improve
 from trainer.improve.site import Site
 from trainer.improve.stages import Facts, choose_stage
 from trainer.jobs.queue import JobStore
+from trainer.results.improvement import SuiteChange
 from trainer.tasks.practice.stored import open_task_book
 from trainer.tasks.sources.jsonl import TaskLine
 
@@ -179,3 +181,28 @@ def test_a_kept_choice_that_is_not_there_is_refused_with_what_to_do(site):
     live = open_live_pool(site.store.pools.latest("crew").pool)
     with pytest.raises(UnknownOrchestrator, match="ffffffb of the pool crew is not there; leave out @ffffffb"):
         make_orchestrator("router+who=log@ffffffb", live)
+
+
+class Earlier:
+    """An improvement of before, with the tasks that it took and whether its candidate got worse."""
+
+    def __init__(self, lines: list[TaskLine], better_by: float) -> None:
+        own = SuiteChange(
+            suite="own", tasks=60, before=0.5, after=0.5, better_by=better_by, low=better_by - 0.1, high=better_by + 0.1
+        )
+        self.plan = SimpleNamespace(taken=tuple(digest_line(line) for line in lines))
+        self.report = SimpleNamespace(suites=(own,), guarded=())
+
+
+def test_what_an_improvement_got_worse_with_is_set_aside_and_what_it_settled_is_old(site):
+    good, bad = write_tasks(), write_tasks(suffix=" (later)")
+    book = open_task_book("crew")
+    book.add(bad)
+    earlier = [Earlier(good, 0.0), Earlier([*good, *bad], -0.5)]
+    tasks = choose_tasks(book.read(), earlier, 200, 0)
+    assert (len(tasks.learnt), len(tasks.held_out), len(tasks.set_aside)) == (0, 0, 72) and not tasks.has_enough
+    assert len(choose_tasks(book.read(), earlier[:1], 200, 0).learnt) == 48  # open ones come again
+    assert len(choose_tasks(book.read(), earlier, 200, 0, again=True).learnt) == 48
+    settled = choose_tasks(book.read(), [Earlier(good, 0.5)], 10, 0)
+    assert len(settled.old_learnt) == 24 and len(settled.held_out) == len(settled.old) == 10
+    assert len(settled.draw_old(0.5)) == 24 and len(settled.draw_old(0.2)) == 6 and settled.draw_old(0.0) == ()

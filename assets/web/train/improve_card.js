@@ -1,0 +1,80 @@
+// The card Improve: what is new in the pool of the recipe, a button that learns from it, its timer, and what the gate
+// said last.
+
+/** @typedef {import("../types").ImproveDocument} ImproveDocument */
+/** @typedef {import("../lib/api.js").Command} Command */
+
+import { busy, button, select } from "../lib/controls.js";
+import { count, dollars, el } from "../lib/dom.js";
+import { plain } from "../lib/reply.js";
+import { needs } from "../lib/rights.js";
+
+const TIMES = [["off", "Never by itself"], ["night", "Every night at 02:00"], ["sun 02:00", "Every Sunday at 02:00"]];
+/** @type {Record<ImproveDocument["state"], string>} */
+const STATES = {
+  "": "", running: "Improving …", interrupted: "It was interrupted: Improve goes on with it.",
+  promotable: "The last candidate may be promoted", refused: "The last candidate is refused",
+};
+
+export class ImproveCard {
+  /** @param {import("./page.js").TrainPage} page */
+  constructor(page) {
+    this.page = page;
+    this.pool = "";
+    this.fresh = el("p.train-mute", { id: "train-improve-new" });
+    this.button = needs(button("Improve", () => busy(this.button, "Starting …", () => this.start())), "train/improve");
+    this.button.setAttribute("aria-describedby", "train-improve-new");
+    this.times = el("div.train-improve-times");
+    this.verdict = el("b.train-improve-verdict");
+    this.reasons = el("ul.train-improve-reasons");
+    this.figures = el("p.train-mute");
+    this.problem = el("p.train-making-problem", { role: "alert" });
+    this.root = el(
+      "section.train-card.train-improve", { "aria-label": "Improve" }, el("h2", {}, "Improve"), this.fresh, this.verdict, this.reasons,
+      this.figures, this.problem, el("div.train-improve-foot", {}, this.times, this.button),
+    );
+    this.root.hidden = true;
+  }
+
+  /** @param {string} pool */
+  async show(pool) {
+    this.pool = pool;
+    const reply = await this.page.ask({ action: "improvement", pool });
+    if (reply.ok && pool === this.pool) this.take(reply.improvement);
+    else this.root.hidden = true;
+  }
+
+  /** @param {ImproveDocument} state */
+  take(state) {
+    const { learnt, held_out: heldOut, set_aside: setAside } = state;
+    this.root.hidden = !(learnt || heldOut || setAside || state.state || state.every !== "off");
+    const aside = setAside ? ` ${count(setAside)} are set aside, because a candidate got worse with them.` : "";
+    const lacking = state.has_enough ? "" : ` It needs ${state.least_learnt} and ${state.least_held_out}.`;
+    this.fresh.textContent = `${state.pool} has ${count(learnt)} new tasks to learn from and ${count(heldOut)} held out.${lacking}${aside} Measured against ${state.serving}.`;
+    this.verdict.textContent = STATES[state.state];
+    this.verdict.dataset.state = state.state;
+    this.verdict.hidden = !state.state;
+    this.reasons.replaceChildren(...state.reasons.map((reason) => el("li", {}, reason)));
+    this.reasons.hidden = !state.reasons.length;
+    this.figures.hidden = !state.candidate;
+    this.figures.textContent = `${state.candidate} took ${state.hours.toFixed(2)} hours and ${dollars(state.cost)}.`;
+    this.button.disabled = state.state === "running" || !(state.has_enough || state.state === "interrupted");
+    const own = TIMES.some(([time]) => time === state.every) ? TIMES : [...TIMES, [state.every, `At ${state.every}`]];
+    const times = needs(select(own, state.every, (every) => this.send({ action: "improve_timer", every })), "train/improve_timer");
+    times.setAttribute("aria-label", "When it is improved by itself");
+    this.times.replaceChildren(times);
+  }
+
+  start() {
+    return this.send({ action: "improve" });
+  }
+
+  /** @param {Command} request */
+  async send(request) {
+    const reply = await this.page.ask({ ...request, pool: this.pool });
+    this.problem.textContent = reply.ok ? "" : plain(reply.problems);
+    if (!reply.ok) return;
+    this.page.toast.say(reply.message);
+    if (reply.improvement) this.take(reply.improvement);
+  }
+}
