@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -51,7 +52,7 @@ def improve(
     Exit code 0: it may be promoted, 1: the gate refuses it, 2: bad input or a job that failed (the same command goes
     on), 3: there are too few new tasks, and nothing was done.
     """
-    from studio.improving.start import find_serving
+    from studio.improving.start import find_serving, list_deployed
     from trainer.improve.choose_tasks import TooFewTasks
     from trainer.improve.run import ImprovementOptions
     from trainer.improve.run import improve as run_improvement
@@ -63,6 +64,7 @@ def improve(
         return
     with open_prepared_store(home) as store:
         name = serving or find_serving(store, pool)
+        names = [key for key, state in list_deployed(store, pool).items() if state.serving.orchestrator == name]
         options = ImprovementOptions(
             name,
             stage,
@@ -85,7 +87,7 @@ def improve(
             raise typer.Exit(NOTHING_TO_DO) from error
     typer.echo(report.model_dump_json(indent=1) if as_json else "\n".join(describe_report(report)))
     if not as_json:
-        typer.echo(f"Report: {improvement.folder}")
+        typer.echo("\n".join([f"Report: {improvement.folder}", *list_next_steps(report, names)]))
     if not report.promotable:
         raise typer.Exit(REFUSED)
 
@@ -101,6 +103,17 @@ def _set_and_watch(pool: str, every: str, serving: str, watch: bool, home: str |
             typer.echo(describe_timer(pool, set_timer(store.home, pool, every, serving)))
         if watch:
             watch_timers(store, lambda line: typer.echo(line, err=True))
+
+
+def list_next_steps(report: ImprovementReport, deployments: Sequence[str]) -> list[str]:
+    """The commands that let a candidate take the place of what serves these deployments."""
+    if not report.promotable:
+        return []
+    candidate = report.candidate
+    return [
+        f"To let it serve: podium candidate {name} --orchestrator {candidate} --shadow, then podium promote {name}"
+        for name in deployments
+    ]
 
 
 def describe_report(report: ImprovementReport) -> list[str]:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from orchestrator.traces.store import Store
 from pool_registry.storage.data_folder import Home
+from studio.deployments.states import DeploymentRefused, DeploymentState
+from studio.deployments.store import Deployments
 from studio.improving.schedule import take_due
 from studio.orchestrators.default import choose_default
 
@@ -18,8 +20,22 @@ LOOK_S = 30.0  # between two looks at the timers
 
 
 def find_serving(store: Store, pool: str) -> str:
-    """The orchestrator that serves a pool where nobody names one. Raises PoolNotFound."""
-    return choose_default(store.pools.latest(pool).pool)
+    """The orchestrator that serves a pool where nobody names one: that of its deployments, or the pool's default.
+
+    Raises PoolNotFound, and DeploymentRefused where deployments are served by different ones.
+    """
+    deployed = {name: state.serving.orchestrator for name, state in list_deployed(store, pool).items()}
+    if len(set(deployed.values())) > 1:
+        named = "; ".join(f"{name} by {orchestrator}" for name, orchestrator in deployed.items())
+        raise DeploymentRefused(f"the deployments of {pool} are served by different orchestrators ({named}); name one")
+    return next(iter(deployed.values())) if deployed else choose_default(store.pools.latest(pool).pool)
+
+
+def list_deployed(store: Store, pool: str) -> dict[str, DeploymentState]:
+    """The deployments of a pool, by their names."""
+    deployments = Deployments(store.engine)
+    states = {name: deployments.latest(name).state for name in deployments.names()}
+    return {name: state for name, state in states.items() if state.serving.pool == pool}
 
 
 def find_log(home: Home, pool: str) -> Path:

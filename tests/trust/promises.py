@@ -311,6 +311,14 @@ PROMISES = (
         ("tests/orchestrator/repairs/test_linear_time.py", "tests/studio/model_server/test_large_requests.py"),
     ),
     Promise(
+        "linear time",
+        "Every function that takes texts alone reads them in linear time (a power of 1.2 of their length at most)",
+        "a function and a shape of text",
+        "list",
+        ("tests/trust/test_text_growth.py",),
+        "linear_time",
+    ),
+    Promise(
         "schemas",
         "A schema or an API's document that asks for too much is refused at once, and a check holds nobody up",
         "a schema, a value or a document at a limit",
