@@ -48,6 +48,7 @@ NEEDS_DATABASE = frozenset(
         "orchestrator.binding.stored_edits",
         "orchestrator.failure_memory.lessons",
         "orchestrator.traces.agent_track_record",
+        "orchestrator.traces.kept_choice",
         "pool_registry.storage.database",
         "pool_registry.storage.pool_store",
         "pool_registry.storage.upgrade",

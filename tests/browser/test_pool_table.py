@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import watched_page
 from tests.browser.test_pool_and_traces import open_pool
 
-PAGES = ("/", "/pool", "/train", "/compare", "/serve", "/publish", "/traces")
+PAGES = ("/", "/pool", "/train", "/tasks", "/compare", "/serve", "/publish", "/traces")
 FIRST_NAMES = "names => names.slice(0, 3).map(name => name.textContent)"
 
 

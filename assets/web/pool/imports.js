@@ -149,7 +149,7 @@ function listField(label, hint = "One a line.") {
 export function openFunction(page, back = null) {
   const target =
     codeField("Function", "module:function, a file, or file.py:function. A file offers its agents of LangGraph, the OpenAI Agents SDK and CrewAI, or else every public function.", "/path/to/tools.py");
-  const python = codeField("Interpreter", "Another Python, whose packages the file needs. Empty for Podium's.", "/path/to/.venv/bin/python");
+  const python = codeField("Interpreter", "Another Python, whose packages the file needs. Empty for Podium's.", "/path/to/.venv/bin/python", true);
   const network = checkField("They use the network", "They reach any address, this machine's own too.");
   const keys = listField("Keys that they use", "env:NAME or keyring:NAME, one a line. Each is their variable NAME.");
   const read = listField("Files and folders that they read");
@@ -364,8 +364,8 @@ export function readInto(file, field, limit) {
  * @param {string} about
  * @param {string} placeholder
  */
-function codeField(label, about, placeholder) {
-  const field = textField({ label, about, placeholder });
+function codeField(label, about, placeholder, optional = false) {
+  const field = textField({ label, about, placeholder, optional });
   field.input.classList.add("form-code");
   return field;
 }

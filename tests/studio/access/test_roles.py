@@ -458,6 +458,7 @@ def test_every_control_is_marked_with_a_request_that_declares_a_role(permissions
 # What no control sends by itself: asked while a person types or chooses, undone in a toast, or drawn only for owners.
 WITHOUT_A_CONTROL = {
     *("pool/check_worker", "pool/check_reference", "pool/discover", "pool/put_back", "traces/restore", "publish/file"),
+    "tasks/restore",
     *("train/fit", "train/read_tasks", "train/try_task", "train/places", "compare/check"),
 }
 

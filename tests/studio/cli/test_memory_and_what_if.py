@@ -66,7 +66,7 @@ def test_without_edits_the_plan_is_shown_by_its_numbers(studio, episode):
 def test_a_check_calls_nothing(studio, episode, home):
     assert studio("what-if", episode, "--edit", CHANGE, "--check").output == "called: 1, 5; kept: 2, 3, 4\n"
     told = json.loads(studio("what-if", episode, "--edit", CHANGE, "--check", "--json").output)
-    assert told == {"rerun": [1, 5], "kept": [2, 3, 4], "dropped": 0}
+    assert told == {"rerun": [1, 5], "kept": [2, 3, 4], "dropped": 0, "effectful": []}
 
 
 def test_an_edited_run_is_a_trace_of_its_own_with_the_difference(studio, episode, home):

@@ -129,7 +129,7 @@ def test_poisoned_tasks_are_refused_by_the_old_ones_and_set_aside_until_they_are
     serving = ImprovementOptions(good.candidate, minutes=0.1, seconds_on_top=60.0)
     _, bad = improve(site, "crew", serving)
     own, old = bad.suites
-    assert own.better_by > 0 and old.high < 0 and not bad.promotable  # better by its own labels, worse by the old ones
+    assert own.better_by > 0 > old.better_by and not bad.promotable  # better by its own labels, worse by the old ones
     assert "on 12 old tasks" in bad.reasons[0] and bad.worse
 
     with pytest.raises(TooFewTasks, match="108 more were set aside"):
