@@ -105,7 +105,7 @@ $(FRAMEWORKS_SETUP): $(SETUP)
 	$(PYTHON) -m venv $(FRAMEWORKS)
 	$(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['frameworks'], sep='\n')" \
 	  > $(FRAMEWORKS)/packages.txt
-	$(FRAMEWORKS)/bin/python -m pip install --quiet --disable-pip-version-check -r $(FRAMEWORKS)/packages.txt
+	cd $(FRAMEWORKS) && bin/python -m pip install --quiet --disable-pip-version-check -r packages.txt
 	rm -f $(FRAMEWORKS)/.setup-* && touch $@
 
 test-all: setup system test-neighbours frameworks

@@ -8,6 +8,12 @@ from importlib.util import find_spec
 
 from orchestrator.errors import TrackerRefused
 
+INSTALL = {
+    "telemetry": "pip install 'podium-studio[telemetry]'",
+    "trackio": "pip install 'podium-studio[trackio]'",
+    "mlflow": "pip install 'podium-studio[mlflow]'",
+}  # by the extra that brings a package
+
 
 def require_package(tracker: str, package: str, extra: str) -> None:
     """Raise TrackerRefused with the command that installs a package, where it is missing."""
@@ -16,9 +22,7 @@ def require_package(tracker: str, package: str, extra: str) -> None:
     except ModuleNotFoundError:  # of a package around it
         spec = None
     if spec is None:
-        raise TrackerRefused(
-            f"{tracker} needs the package {package}, which is not installed; run: pip install 'podium-studio[{extra}]'"
-        )
+        raise TrackerRefused(f"{tracker} needs the package {package}, which is not installed; run: {INSTALL[extra]}")
 
 
 @contextmanager

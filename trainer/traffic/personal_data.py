@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pool_registry.literal_keys import SHAPES
 
 MAX_CHARS = 20_000  # of a text that is searched
+MAX_ACCOUNT = 50  # 34 letters and digits, with spaces between them
 NAME = r"(?-i:[^\W\d_a-z][\w'’-]+(?: [^\W\d_a-z][\w'’-]+)?)"  # one or two words with a capital letter
 STREET = r"street|st\.|road|rd\.|avenue|ave\.|lane|drive|boulevard|square|court|terrace"
 BY_WORDS, KEY = "the words before it say so", "it has the shape of a key"
@@ -40,6 +41,7 @@ class Pattern:
 
 def trim_account(text: str) -> str:
     """The IBAN at the beginning of a text: its check digits are right (ISO 13616: the number is 1 modulo 97)."""
+    text = text[:MAX_ACCOUNT]
     while text:
         letters = text.replace(" ", "")
         if 15 <= len(letters) <= 34 and int("".join(str(int(c, 36)) for c in letters[4:] + letters[:4])) % 97 == 1:
