@@ -24,7 +24,8 @@ FOLDERS = {OURS: ROOT, "podium-lessons": ROOT / "lessons"}  # what this reposito
 # Options, then requirements in quotes, or a single one without. What is installed by the pip of another environment
 # (OTHER/bin/pip install) need not fit what is here.
 COMMAND = re.compile(
-    r"""(?<!/)pip install((?:\s+--?[\w-]+)*)((?:\s+'[^']+'|\s+"[^"]+")+|\s+(?:\./lessons|[\w.~=<>!*-]+)(?:\[[\w,]+\])?)"""
+    r"""(?<!/)pip install((?:\s+--?[\w-]+)*)"""
+    r"""((?:\s+'[^']+'|\s+"[^"]+")+|\s+(?:\./lessons|[\w.~=<>!*-]+)(?:\[[\w,]+\])?)"""
 )
 EXTRAS = re.compile(rf"""(?:{OURS}|['"]\.)\[([a-z,]+)\]""")
 
