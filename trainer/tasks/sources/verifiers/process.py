@@ -56,8 +56,9 @@ class RewardProcess:
             if self._process is None or self._process.poll() is not None:
                 self._start()
             assert self._process is not None and self._process.stdin is not None, "it was started with pipes"
-            self._process.stdin.write(json.dumps({"index": index, "answer": answer}) + "\n")
-            self._process.stdin.flush()
+            with contextlib.suppress(BrokenPipeError):  # it has just ended: `_read` says so
+                self._process.stdin.write(json.dumps({"index": index, "answer": answer}) + "\n")
+                self._process.stdin.flush()
             return float(self._read(REWARD_S)["reward"])
 
     def close(self) -> None:
@@ -93,6 +94,7 @@ class RewardProcess:
             self.close()
             raise TimeoutError(f"the task set {self.taskset} gave no answer within {timeout_s:g} s") from None
         if not line:
+            self.close()  # it has ended, and may not be known to have: the next answer starts it anew
             raise UnusableTasks(f"the task set {self.taskset} ended: {self._last_words()}")
         row: Json = json.loads(line)
         if "error" in row:
