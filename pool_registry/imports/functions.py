@@ -21,6 +21,7 @@ from pool_registry.schemas.argument_schema import schema_problem, without_wordin
 from pool_registry.schemas.result_outline import outline_result
 from pool_registry.worker import WorkerSpec
 
+MAX_DOCSTRING_CHARS = 10_000
 LOAD_S = 60.0
 MAX_DESCRIPTION = 2000
 AGENT_TIMEOUT_S = 180.0  # as of agents elsewhere (workers/a2a.py): one takes several turns
@@ -91,7 +92,7 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
     logging.getLogger("griffe").setLevel(logging.ERROR)  # it warns of every argument without a type
     lines: list[str] = []
     arguments: dict[str, str] = {}
-    for section in parse_auto(Docstring(text)):
+    for section in parse_auto(Docstring(text[:MAX_DOCSTRING_CHARS])):
         if section.kind is DocstringSectionKind.text:
             lines.append(str(section.value).strip())
         elif section.kind is DocstringSectionKind.parameters:

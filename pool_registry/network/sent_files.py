@@ -13,6 +13,7 @@ from typing import Any
 
 from pool_registry.errors import BadCall, WorkerFault
 
+MAX_PATH_CHARS = 4096  # Linux takes no longer path
 MAX_FILE_BYTES = 32 * 2**20
 MAX_SHOWN = 20  # names of files in a message
 _UNKNOWN_TYPE = "application/octet-stream"
@@ -46,8 +47,8 @@ def open_folder(folder: str) -> Path:
     """Return the folder, with links followed. Raises WorkerFault where there is none."""
     if not folder:
         raise WorkerFault("files_missing", "this worker has no folder of files; name one in its field `files`")
-    root = Path(folder).expanduser().resolve()
-    if not root.is_dir():
+    root = Path(folder[:MAX_PATH_CHARS]).expanduser().resolve()
+    if len(folder) > MAX_PATH_CHARS or not root.is_dir():
         raise WorkerFault(
             "files_missing", f"there is no folder {folder[:200]}; set `files` to the folder of your files"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 JSON_TYPES = frozenset(("string", "number", "integer", "boolean", "array", "object", "null"))
@@ -40,6 +41,8 @@ def read_type_name(name: str) -> dict[str, Any] | None:
 
 
 def _read_compound(text: str) -> dict[str, Any] | None:
+    if len(text) > MAX_NAME_CHARS:
+        return None
     if text.endswith("?"):
         return _join([text[:-1], "null"])
     match = _PARTS_OF.fullmatch(text)
@@ -82,14 +85,13 @@ def join_types(rules: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _split(text: str, sign: str) -> list[str]:
     """Split at a sign that stands in no brackets."""
-    parts, depth = [""], 0
-    for char in text:
+    ends, depth = [-1], 0
+    for place, char in enumerate(text):
         depth += (char in "[<(") - (char in "]>)")
         if char == sign and not depth:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return [part.strip() for part in parts]
+            ends.append(place)
+    ends.append(len(text))
+    return [text[start + 1 : end].strip() for start, end in pairwise(ends)]
 
 
 def describe_type(rule: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ from pool_registry.strict_model import FrozenModel
 from trainer.tasks.practice.clauses import ask_directly, count_things, is_clause
 from trainer.tasks.practice.slots import choose_half, put_in_slots
 
+MAX_CHARS = 2000  # of a description and of a parameter's name
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)\s+(?=[A-Z])")
 _ASIDE = re.compile(
     r"\s*\([^)]{0,300}\)| like [\w-]+ (?:or|and) [\w-]+\.?$|\s*[:;].*|\s*,? (?:e\.g\.|such as\b|for example\b).*"
@@ -207,6 +208,8 @@ def _lower(text: str) -> str:
 
 def _put_in(text: str, name: str, value: str) -> str | None:
     """The text with a value in the place of the words that stand for it: "an item" for the parameter `item`."""
+    if max(len(text), len(name)) > MAX_CHARS:
+        return None
     words = re.escape(name.replace("_", " ")).replace(r"\ ", "[ _-]")
     identified = re.search(rf"\bby (?:{_ARTICLE})?((?:[\w-]+ ){{0,3}}{words}(?: [\w-]+){{0,2}})$", text, re.IGNORECASE)
     if identified:
