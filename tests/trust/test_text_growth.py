@@ -35,6 +35,7 @@ ACTS = (
     "pool_registry.language_models.endpoints.models",
     "pool_registry.processes.function_host.",
     "pool_registry.sandbox.",
+    "pool_registry.secrets._remember",
     "pool_registry.secrets.keep",
     "orchestrator.choice.own_predictors.remove_own_predictor",
     "trainer.cli.",
