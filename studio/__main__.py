@@ -11,22 +11,18 @@ import typer
 
 from orchestrator.orchestrator_name import MAX_SAMPLES, TurnOptions, add_options
 from studio.cli import (
-    approvals,
     binding,
     credit,
-    deployments,
     export,
     foreign_checkpoints,
     housekeeping,
     improve,
-    mcp,
     memory,
     notices,
     pool,
     publish,
     restore,
     rollout,
-    serve,
     what_if,
 )
 from studio.cli.options import (
@@ -39,6 +35,7 @@ from studio.cli.options import (
     open_prepared_store,
 )
 from studio.cli.result import print_result
+from studio.cli.serving import approvals, deployments, mcp, serve
 from trainer.__main__ import tasks_app
 from trainer.cli.command_line import run_command_line
 from trainer.cli.options import WithoutOption

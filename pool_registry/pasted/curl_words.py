@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pool_registry.pasted.base import UnfitText, check_address
-from pool_registry.shell_words import list_words
+from pool_registry.processes.shell_words import list_words
 
 CURL = re.compile(r"^[ \t]*(?:[$>#][ \t]+)?curl(?:\.exe)?[ \t\\^`]", re.MULTILINE)
 _LINE_END = re.compile(r"(?<![ \t])[ \t]+[\\^`][ \t]*\n")

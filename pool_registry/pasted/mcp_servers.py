@@ -17,7 +17,7 @@ from pool_registry.literal_keys import find_literal_keys
 from pool_registry.mcp_client.server import McpServer
 from pool_registry.pasted.base import ImportSettings, PastedText, Recognition, Source, UnfitText, refuse
 from pool_registry.pasted.keys import VARIABLE, KeyReferences, read_variable
-from pool_registry.shell_words import list_words
+from pool_registry.processes.shell_words import list_words
 
 MAX_NAME_CHARS = 24  # as in mcp_client/server.py
 MAX_SERVERS = 50

@@ -30,12 +30,14 @@ from studio.access.request_guards import LOOPBACK, SameOrigin
 from studio.access.roles import Rights, RoleRefused, UserRole, current_rights
 from studio.frame import sse
 from studio.model_server.allowed_origins import allow_origins
+from studio.model_server.apis.chat_completions import ChatCompletion
+from studio.model_server.apis.completions import CompletionRequest, TextCompletion
+from studio.model_server.apis.mcp import create_mcp_server
+from studio.model_server.apis.responses import ModelResponse
+from studio.model_server.apis.verdicts import verdict_routes
 from studio.model_server.approvals import approval_routes
-from studio.model_server.chat_completions import ChatCompletion
-from studio.model_server.completions import CompletionRequest, TextCompletion
 from studio.model_server.errors import IGNORED_HEADER, NO_RETRY, TRACE_HEADER, ApiError
 from studio.model_server.kept_responses import UNDER_WAY, KeptResponses, read_trace, write_input_items
-from studio.model_server.mcp import create_mcp_server
 from studio.model_server.request import (
     ChatRequest,
     EpisodeRequest,
@@ -43,11 +45,9 @@ from studio.model_server.request import (
     read_request,
     unknown_model,
 )
-from studio.model_server.responses import ModelResponse
 from studio.model_server.served_episode import ServedEpisode
 from studio.model_server.service import ServedModel, Service, holds_plans
 from studio.model_server.unpacked_bodies import UnpackedBodies
-from studio.model_server.verdicts import verdict_routes
 
 CLIENT_CLOSED_REQUEST = 499  # nginx's code; the client does not read the response
 ORIGIN_ADVICE = " Start the server with --allow-origin and the page's origin to let it in."

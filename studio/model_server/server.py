@@ -71,7 +71,7 @@ def serve_stdio(model: ServedModel, home: str | None, start_work: Callable[[Stor
 
     `start_work` begins what is done beside it.
     """
-    from studio.model_server.mcp import create_mcp_server
+    from studio.model_server.apis.mcp import create_mcp_server
 
     store = open_whole_store(home)
     expect_many_episodes()

@@ -20,8 +20,8 @@ from pool_registry.pool import Limits, Pool
 from studio.__main__ import app
 from studio.episode_documents.replay_document import build_replay
 from studio.export.svg_and_graphml import write_graphml
+from studio.model_server.apis.mcp import create_mcp_server
 from studio.model_server.app import create_model_app
-from studio.model_server.mcp import create_mcp_server
 from studio.model_server.service import ServedModel, Service
 from studio.orchestrators.choices import OrchestratorParts, orchestrator_name, split_orchestrator_name
 from studio.pages.pool.commands import PoolCommands

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from pool_registry.starter import starter_pool
 from studio.__main__ import app
 from studio.episode_documents.replay_document import build_replay
+from studio.model_server.apis.mcp import create_mcp_server
 from studio.model_server.app import create_model_app
-from studio.model_server.mcp import create_mcp_server
 from studio.model_server.service import ServedModel, Service
 from studio.prepare import prepare_store
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of

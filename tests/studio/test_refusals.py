@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from pool_registry.errors import PoolError
 from pool_registry.pool import import_pool
 from studio.__main__ import app
-from studio.model_server.completions import CompletionRequest
+from studio.model_server.apis.completions import CompletionRequest
 from studio.model_server.errors import ApiError
 from studio.model_server.request import ChatRequest, ResponsesRequest, _validate
 from studio.pages.pool.forms import parse_worker

@@ -36,7 +36,7 @@ class ChosenTasks:
     set_aside: tuple[TaskLine, ...] = ()
 
     @property
-    def planned(self) -> int:
+    def plan_count(self) -> int:
         """How many of the new tasks to learn from have a reference plan."""
         return sum(line.plan is not None for line in self.learnt)
 

@@ -82,7 +82,7 @@ def _begin(site: Site, pool: str, options: ImprovementOptions) -> Improvement:
     earlier = list_improvements(site.store.home, pool)
     tasks = choose_tasks(open_task_book(pool).read(), earlier, options.most_held_out, options.seed, options.again)
     tasks.check_enough()
-    stage = choose_stage(Facts(stored.pool, options.serving, len(tasks.learnt), tasks.planned), options.stage)
+    stage = choose_stage(Facts(stored.pool, options.serving, len(tasks.learnt), tasks.plan_count), options.stage)
     replayed = tasks.draw_old(options.replay if stage.replays else 0.0)
     key = secrets.token_hex(3)
     name = f"{pool[:40]}-{key}"

@@ -39,7 +39,7 @@ class Facts:
     pool: Pool
     serving: str
     learnt: int
-    planned: int
+    plan_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ def _needs_reader(facts: Facts) -> str:
 def _needs_plans(facts: Facts) -> str:
     if problem := _needs_reader(facts):
         return problem
-    short = 2 * facts.planned < facts.learnt
-    return f"only {facts.planned} of {facts.learnt} new tasks have a reference plan" if short else ""
+    short = 2 * facts.plan_count < facts.learnt
+    return f"only {facts.plan_count} of {facts.learnt} new tasks have a reference plan" if short else ""
 
 
 def _ask_every_agent(improvement: Improvement) -> Recipe:

@@ -72,7 +72,7 @@ class Question:
         return len(self.answers) > 1 or not wrong.isdisjoint(self.answers)
 
     @property
-    def suggested(self) -> str:
+    def unjudged_answer(self) -> str:
         """What a corrected plan answered that nobody has judged."""
         return next((row.answered for row in self.evidence if row.verdict is None), "")
 
@@ -141,7 +141,7 @@ def _merge_same(members: Sequence[Question]) -> list[tuple[Question, tuple[str, 
 
 def _make_candidate(question: Question, also: tuple[str, ...], group: str, split: str, leak: str) -> Candidate:
     answer = "" if question.is_disputed else question.answer
-    choices = tuple(filter(None, (*question.answers.values(), question.suggested)))
+    choices = tuple(filter(None, (*question.answers.values(), question.unjudged_answer)))
     marks = find_personal_data((question.query, answer))
     concern, reason = _find_concern(question, marks, leak)
     return Candidate(

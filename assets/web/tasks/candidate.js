@@ -26,12 +26,12 @@ export class CandidateRow {
     this.confirm = el("input", { type: "checkbox" });
     this.problem = el("p.tasks-problem", { role: "alert" });
     this.facts = el("div.tasks-facts");
-    this.known = el("p.tasks-answer");
+    this.fixedAnswer = el("p.tasks-answer");
     this.choices = el("div.tasks-choices");
     this.editButton = button("Edit", () => this.edit(), "podium-link");
     this.editButton.setAttribute("aria-describedby", id);
     const main = el("div.tasks-what", {}, this.text, this.query, this.facts, this.problem);
-    const side = el("div.tasks-side", {}, this.known, this.answer, this.choices, el("div.tasks-end", {}, this.split, this.editButton));
+    const side = el("div.tasks-side", {}, this.fixedAnswer, this.answer, this.choices, el("div.tasks-end", {}, this.split, this.editButton));
     this.node = el("article.tasks-row", { tabindex: -1, "aria-labelledby": id }, this.box, main, side);
     this.take(line);
   }
@@ -55,8 +55,8 @@ export class CandidateRow {
       this.answer.hidden = Boolean(line.answer);
     }
     if (isNew || !this.split.value) this.split.value = line.split;
-    this.known.hidden = !this.answer.hidden;
-    this.known.textContent = line.answer;
+    this.fixedAnswer.hidden = !this.answer.hidden;
+    this.fixedAnswer.textContent = line.answer;
     this.answer.placeholder = "The right answer";
     this.choices.replaceChildren(...line.choices.map((text) => button(`Use ${text}`, () => (this.answer.value = text), "podium-link")));
     this.facts.replaceChildren(...this.drawFacts());
@@ -87,7 +87,7 @@ export class CandidateRow {
 
   edit() {
     this.query.hidden = this.answer.hidden = false;
-    this.text.hidden = this.known.hidden = true;
+    this.text.hidden = this.fixedAnswer.hidden = true;
     this.editButton.hidden = true;
     this.query.focus();
   }

@@ -20,8 +20,8 @@ from pool_registry.imports.mcp import ToolChange
 from pool_registry.kinds import field_problems, open_worker
 from pool_registry.pool import Pool
 from pool_registry.processes.function_process import FunctionPermissions
+from pool_registry.processes.shell_words import list_words
 from pool_registry.schemas.result_outline import format_fields
-from pool_registry.shell_words import list_words
 from pool_registry.validation_words import describe_problems
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer

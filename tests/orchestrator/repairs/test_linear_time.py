@@ -23,34 +23,12 @@ from pool_registry.kinds import KINDS, Kind
 from pool_registry.language_models.completion import Completion
 from pool_registry.pool import Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
+from tests.trust.growth import SHAPES
 from tests.trust.trials import count_trials
 
 PACKAGES = tuple(
     f"orchestrator.{package}" for package in ("reader", "repairs", "retrieval", "out_of_depth", "failure_memory")
 )
-# What a text is made of, over and over: words, and what makes patterns look at a character again and again.
-SHAPES = {
-    "sentences": "How much do 3 kilos of salmon cost? ",
-    "words": "abc ",
-    "one word": "a",
-    "capitals": "A",
-    "humps": "Ab",
-    "names": "Old Chimney ",
-    "half names": "Aa-",
-    "apostrophes": "a' ",
-    "quotes": "'",
-    "hyphens": "a-",
-    "dots": "a.",
-    "figures": "1,",
-    "thousands": "123,",
-    "dates": "2025-",
-    "joints": "a and ",
-    "articles": "the a ",
-    "brackets": "(",
-    "references": "$1 ",
-    "spaces": " ",
-    "lines": "a\n",
-}
 THINGS = ("price", "origin", "owner")
 CHARS = 40_000
 MOST_S = 2.0  # of 40,000 characters; a quadratic rule took 35

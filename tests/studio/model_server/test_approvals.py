@@ -12,8 +12,8 @@ from orchestrator.traces.store import open_store
 from pool_registry.deployment_mode import DeploymentMode
 from pool_registry.storage.data_folder import find_home
 from studio.access.accounts import Tokens
+from studio.model_server.apis.mcp import create_mcp_server
 from studio.model_server.app import create_model_app
-from studio.model_server.mcp import create_mcp_server
 from studio.model_server.service import ServedModel, Service
 from tests.studio.support.edge_home import home, model
 

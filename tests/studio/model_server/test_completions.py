@@ -10,8 +10,8 @@ from fastapi.testclient import TestClient
 
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
+from studio.model_server.apis.completions import MAX_PROMPTS, CompletionRequest
 from studio.model_server.app import create_model_app
-from studio.model_server.completions import MAX_PROMPTS, CompletionRequest
 from studio.model_server.errors import ApiError
 from studio.model_server.service import ServedModel
 from tests.studio.support.edge_home import home, model

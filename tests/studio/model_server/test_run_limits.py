@@ -12,8 +12,8 @@ from orchestrator.traces.store import Store, open_store
 from pool_registry.pool import rename_pool
 from pool_registry.storage.data_folder import find_home
 from studio.episode_documents.trace import build_limits_document
+from studio.model_server.apis.mcp import create_mcp_server
 from studio.model_server.app import create_model_app
-from studio.model_server.mcp import create_mcp_server
 from studio.model_server.service import ServedModel, Service
 from tests.studio.support.edge_home import home, model
 from tests.studio.support.served import PRICE_CALL

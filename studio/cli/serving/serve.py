@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from orchestrator.orchestrator_name import TurnOptions, add_options
 from pool_registry.errors import PoolError
 from studio.access.roles import UserRole
 from studio.cli.options import FinalizerOption, HomeOption, open_prepared_store
+from studio.cli.serving.options import DeadlineOption, ModeOption, RecordOption, RequestCostOption
 from trainer.cli.options import WithoutOption
 from trainer.cli.table_help import POLICY_NAMES
 
@@ -51,18 +52,13 @@ def serve(
         int | None,
         typer.Option("--max-total-tokens", "--max-tokens", help="Most tokens of all workers for a request.", min=1),
     ] = None,
-    max_cost: Annotated[float | None, typer.Option(help="Most US dollars for a request.")] = None,
-    deadline: Annotated[float | None, typer.Option(help="Most seconds for a request.")] = None,
+    max_cost: RequestCostOption = None,
+    deadline: DeadlineOption = None,
     at_once: Annotated[int, typer.Option(help="Most requests at the same time.", min=1)] = 128,
-    mode: Annotated[
-        Literal["escalate", "review"] | None,
-        typer.Option(help="When plans wait for a person, where the pool is less strict."),
-    ] = None,
+    mode: ModeOption = None,
     without: WithoutOption = None,
     finalizer: FinalizerOption = True,
-    record: Annotated[
-        bool, typer.Option(help="Keep the trace of each request. --no-record stores nothing that clients send.")
-    ] = True,
+    record: RecordOption = True,
     pools: Annotated[
         bool, typer.Option("--pools", help="Let clients with a token read and change pools at /v1/pools.")
     ] = False,

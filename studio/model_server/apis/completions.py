@@ -15,7 +15,7 @@ from pydantic import Field, StrictBool
 
 from pool_registry.actions import NO_USAGE
 from studio.frame.sse import KEEP_ALIVE, KEEP_ALIVE_S, message
-from studio.model_server.chat_completions import completion_usage
+from studio.model_server.apis.chat_completions import completion_usage
 from studio.model_server.conversation import ConversationMessage, read_question
 from studio.model_server.errors import TOO_LARGE, ApiError, invalid_value
 from studio.model_server.parameters import explain_ignored

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pool_registry.shell_words import list_words
+from pool_registry.processes.shell_words import list_words
 
 LINES = st.text("ab \t\n'\"\\|<>;&é#$")
 

@@ -12,6 +12,7 @@ import typer
 from orchestrator.orchestrator_name import TurnOptions, add_options
 from pool_registry.errors import PoolError
 from studio.cli.options import FinalizerOption, HomeOption, JsonOption, open_prepared_store
+from studio.cli.serving.options import DeadlineOption, ModeOption, RecordOption, RequestCostOption
 from trainer.cli.options import WithoutOption
 from trainer.cli.table_help import POLICY_NAMES
 
@@ -28,17 +29,12 @@ def deploy(
         str, typer.Option(help=f"A checkpoint, {POLICY_NAMES}. Default: what the Run page chooses for the pool.")
     ] = "",
     max_total_tokens: Annotated[int | None, typer.Option(help="Most tokens for a request.", min=1)] = None,
-    max_cost: Annotated[float | None, typer.Option(help="Most US dollars for a request.")] = None,
-    deadline: Annotated[float | None, typer.Option(help="Most seconds for a request.")] = None,
-    mode: Annotated[
-        Literal["escalate", "review"] | None,
-        typer.Option(help="When plans wait for a person, where the pool is less strict."),
-    ] = None,
+    max_cost: RequestCostOption = None,
+    deadline: DeadlineOption = None,
+    mode: ModeOption = None,
     without: WithoutOption = None,
     finalizer: FinalizerOption = True,
-    record: Annotated[
-        bool, typer.Option(help="Keep the trace of each request. --no-record stores nothing that clients send.")
-    ] = True,
+    record: RecordOption = True,
     home: HomeOption = None,
 ) -> None:
     """Give a pool version and an orchestrator a name that requests go to (podium serve --deployment NAME). A name that

@@ -1,0 +1,1 @@
+"""What clients may ask of a served model: one file for each API."""
