@@ -18,8 +18,10 @@ pytestmark = pytest.mark.slow
 
 
 def run(*command: str | Path, cwd: Path, **variables: str) -> str:
-    """Run a program without what this process has in its environment of Python and Podium. Returns what it printed."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PODIUM_HOME"))}
+    """Run a program without what this process has in its environment of Python, Podium and make. Returns what it
+    printed."""
+    own = ("PYTHON", "PODIUM_HOME", "MAKE")  # a `make` that `make` starts adds lines of its own
+    env = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     done = subprocess.run(command, cwd=cwd, env={**env, **variables}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
     return done.stdout
