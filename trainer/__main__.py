@@ -102,7 +102,7 @@ def show_task(
 @tasks_app.command("check")
 def check_file(
     file: Annotated[str, typer.Argument(help="JSONL, JSON, CSV, TSV or Parquet; or hub:OWNER/NAME[:CONFIG].")],
-    answers: AnswersOption = "",
+    answers: AnswersOption = None,
     encoding: EncodingOption = "",
     query_column: QueryColumnOption = "",
     answer_column: AnswerColumnOption = "",
@@ -115,7 +115,7 @@ def check_file(
     from trainer.tasks.sources.places import read_place
 
     options = ReadOptions(encoding, query_column, answer_column)
-    if check_tool_data(file, options, answers):
+    if check_tool_data(file, options, answers or ()):
         return
     read = read_place(file, options)
     lacking: list[str] = []

@@ -160,6 +160,16 @@ def _describe_crew(crew: Any) -> str:
     return " ".join(str(task.description) for task in crew.tasks)
 
 
+def _make_crew_class_function(crew_class: Any) -> Callable[..., Any]:
+    """A class with `@CrewBase` is asked through the crew that it builds, from its files of agents and tasks."""
+    return _make_crew_function(crew_class().crew())
+
+
+def _describe_crew_class(crew_class: Any) -> str:
+    """What the class says of itself, else the tasks of its crew."""
+    return inspect.getdoc(crew_class) or _describe_crew(crew_class().crew())
+
+
 def _make_crew_agent_function(agent: Any) -> Callable[..., Any]:
     async def ask(message: str) -> Any:
         return _read_output(await agent.kickoff_async(message))
@@ -177,6 +187,7 @@ FRAMEWORKS: tuple[Framework, ...] = (
     Framework("LangGraph", "langgraph", ("Pregel",), lambda _graph: "", _make_graph_function),
     Framework("OpenAI Agents SDK", "agents", ("Agent",), _describe_sdk_agent, _make_sdk_function),
     Framework("CrewAI", "crewai", ("Crew",), _describe_crew, _make_crew_function),
+    Framework("CrewAI", "crewai", ("CrewBaseMeta",), _describe_crew_class, _make_crew_class_function),
     Framework("CrewAI", "crewai", ("Agent",), lambda agent: f"{agent.role}: {agent.goal}", _make_crew_agent_function),
 )
 

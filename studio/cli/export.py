@@ -15,6 +15,9 @@ from pool_registry.storage.data_folder import choose_home
 from studio.cli.options import HomeOption, open_prepared_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from orchestrator.traces.store import Store
     from studio.export.environments.forms import EnvironmentForm
 
 commands = typer.Typer(help="Take a checkpoint, a pool, traces or a graph to other programs.", no_args_is_help=True)
@@ -66,7 +69,12 @@ def traces(
     pool: Annotated[str, typer.Option(help="Only runs on this pool.")] = "",
     orchestrator: Annotated[str, typer.Option(help="Only runs of this orchestrator.")] = "",
     last: Annotated[int, typer.Option(help="How many, when none is named.", min=1, max=100_000)] = 100,
-    form: Annotated[Literal["jsonl", "otlp"], typer.Option("--as", help="otlp: OpenTelemetry GenAI spans.")] = "jsonl",
+    form: Annotated[
+        Literal["jsonl", "otlp", "sts"],
+        typer.Option(
+            "--as", help="otlp: OpenTelemetry GenAI spans; sts: a folder of sessions for the Hub's trace viewer."
+        ),
+    ] = "jsonl",
     to: Annotated[
         list[str] | None,
         typer.Option(help="otlp:http://HOST:4318, trackio:PROJECT or mlflow:URI: sends them there; may be repeated."),
@@ -74,8 +82,8 @@ def traces(
     out: OutOption = None,
     home: HomeOption = None,
 ) -> None:
-    """Export traces as JSON Lines, or as OpenTelemetry spans (OTLP JSON) for Phoenix, Langfuse or Jaeger; or send them
-    to a collector, Trackio or MLflow."""
+    """Export traces as JSON Lines, as OpenTelemetry spans (OTLP JSON) for Phoenix, Langfuse or Jaeger, or as sessions
+    for the trace viewer of the Hugging Face Hub; or send them to a collector, Trackio or MLflow."""
     from orchestrator.traces.store import TraceFilter
     from studio.export.formats import export_jsonl, export_otlp, send_traces
 
@@ -88,7 +96,25 @@ def traces(
             send_traces(store, ids, to)
             typer.echo(f"{len(ids):,} traces sent to {', '.join(to)}")
             return
-        _write(export_jsonl(store, ids) if form == "jsonl" else json.dumps(export_otlp(store, ids)) + "\n", out)
+        writers: dict[str, Callable[[], None]] = {
+            "jsonl": lambda: _write(export_jsonl(store, ids), out),
+            "otlp": lambda: _write(json.dumps(export_otlp(store, ids)) + "\n", out),
+            "sts": lambda: _write_sessions(store, ids, out),
+        }
+        writers[form]()
+
+
+def _write_sessions(store: Store, episodes: Iterable[str], out: Path | None) -> None:
+    """Write a file for each episode and for those that its steps ran. Raises ExportRefused without a folder."""
+    from studio.export.session_traces import export_session, list_sessions
+
+    if out is None:
+        raise ExportRefused("a session is a file of its own: name a folder (--out FOLDER)")
+    with writing_to(out):
+        out.mkdir(parents=True, exist_ok=True)
+    sessions = dict.fromkeys(session for episode in episodes for session in list_sessions(store, episode))
+    for session in sessions:
+        _write(export_session(store, session), out / f"{session}.jsonl")
 
 
 @commands.command()

@@ -1,5 +1,5 @@
-"""Downloads: an episode as JSON Lines, OpenTelemetry spans, picture, graph or page, and a pool with an orchestrator as
-a plain Python file."""
+"""Downloads: an episode as JSON Lines, session of the Hub, OpenTelemetry spans, picture, graph or page, and a pool with
+an orchestrator as a plain Python file."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from studio.access.permissions import needs
 from studio.access.roles import RoleRefused, UserRole, current_rights
 from studio.export.formats import export_graphml, export_jsonl, export_otlp, export_page, export_svg
 from studio.export.python_file import PROGRAM, list_export_files, zip_files
+from studio.export.session_traces import export_session
 from studio.runtime import Runtime
 
 
@@ -25,6 +26,7 @@ def export_routes(runtime: Runtime) -> APIRouter:
     store = runtime.store
     formats: dict[str, tuple[str, Callable[[str], str]]] = {
         "trace.jsonl": ("application/x-ndjson", lambda episode: export_jsonl(store, [episode])),
+        "session.jsonl": ("application/x-ndjson", lambda episode: export_session(store, episode)),
         "otlp.json": ("application/json", lambda episode: json.dumps(export_otlp(store, [episode]), indent=1)),
         "graph.svg": ("image/svg+xml", lambda episode: export_svg(store, episode)),
         "graph.graphml": ("application/xml", lambda episode: export_graphml(store, episode)),

@@ -19,7 +19,7 @@ def evaluation_tables(home: Home, orchestrator: str) -> list[str]:
 
     Other figures say how well it learnt by heart, and are left out.
     """
-    every = list(_rows(home, orchestrator))
+    every = list(list_results(home, orchestrator))
     rows = [row for row in every if row.split == HELD_OUT]
     parts: list[str] = []
     if rows:
@@ -39,7 +39,7 @@ def evaluation_tables(home: Home, orchestrator: str) -> list[str]:
     return parts
 
 
-def _rows(home: Home, orchestrator: str) -> Iterator[ResultRow]:
+def list_results(home: Home, orchestrator: str) -> Iterator[ResultRow]:
     """Read the results of this orchestrator from every job of the data folder."""
     names = {orchestrator, orchestrator.rstrip("/").rpartition("/")[2]}
     for path in sorted(home.jobs.glob(f"*/{RESULTS}")):

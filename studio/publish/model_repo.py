@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,9 +57,15 @@ def find_checkpoint_weights(orchestrator: str, merge_to: Path | None = None) -> 
 
 
 def make_model_bundle(
-    publication: Publication, weights: Weights, portable: Travellers, version: int, evaluations: list[str]
+    publication: Publication,
+    weights: Weights,
+    portable: Travellers,
+    version: int,
+    evaluations: list[str],
+    scores: Sequence[Entry] = (),
 ) -> Bundle:
-    """Make the bundle of a checkpoint and of the part of the pool that can run elsewhere."""
+    """Make the bundle of a checkpoint and of the part of the pool that can run elsewhere. `evaluations` are the tables
+    of its card, `scores` files for the model's page."""
     pool = portable.pool
     files = list(checkpoint_entries(weights, publication))
     card = model_card(publication, weights.checkpoint, pool, version, evaluations)
@@ -69,6 +75,7 @@ def make_model_bundle(
         Entry("recipe.yaml", recipe.encode(), "The recipe that trained it"),
         *_run_entries(portable, weights),
         Entry("pool.json", export_pool(pool).encode(), f"The pool {pool.name}, version {version}"),
+        *scores,
     ]
     return make_bundle("model", files, files_left_out(weights))
 

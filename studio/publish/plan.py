@@ -13,6 +13,7 @@ from studio.episode_documents.recorded_runs import build_replays
 from studio.export.python_file import explain_model_stay
 from studio.publish.bundle import Bundle
 from studio.publish.cards import display_name
+from studio.publish.eval_results import make_eval_results
 from studio.publish.evaluations import evaluation_tables
 from studio.publish.model_repo import Weights, find_checkpoint_weights, make_model_bundle
 from studio.publish.request import Publication, PublishError
@@ -69,7 +70,8 @@ def make_plan(store: Store, publication: Publication, folder: Path, token: str |
     model = None
     if weights is not None and publication.with_model:
         tables = evaluation_tables(store.home, publication.orchestrator)
-        model = make_model_bundle(publication, weights, portable, stored.version, tables)
+        scores = make_eval_results(store.home, publication.orchestrator, publication.pool)
+        model = make_model_bundle(publication, weights, portable, stored.version, tables, scores)
     plan = PublishPlan(publication, portable, stored.version, traces, weights, model)
     pools = [store.pools.latest(name).pool for name in store.pools.names()]
     check_bundles(plan.bundles, collect_secrets(pools, token))

@@ -27,7 +27,13 @@ EncodingOption = Annotated[
     str, typer.Option(help="The encoding of the file, such as cp1252. Default: found out, and said.")
 ]
 QueryColumnOption = Annotated[str, typer.Option(help="The column of the queries. Default: known by its name.")]
-AnswersOption = Annotated[str, typer.Option(help="A second file, with the possible answers of a suite such as BFCL.")]
+AnswersOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A second file, or a folder, with the possible answers of a suite such as BFCL, or with descriptions of "
+        "its functions; may be repeated."
+    ),
+]
 AnswerColumnOption = Annotated[str, typer.Option(help="The column of the answers. Default: known by its name.")]
 
 

@@ -150,7 +150,7 @@ def add(
             "which must be new, of workers that replay what is recorded."
         ),
     ] = "",
-    answers: AnswersOption = "",
+    answers: AnswersOption = None,
     encoding: EncodingOption = "",
     query_column: QueryColumnOption = "",
     answer_column: AnswerColumnOption = "",
@@ -168,7 +168,7 @@ def add(
     if split and not query:
         raise UnusableTasks("--split goes with --query; the lines of a --file name their own split")
     options = ReadOptions(encoding, query_column, answer_column)
-    if file and add_tool_data(file, options, answers, pool, home):
+    if file and add_tool_data(file, options, answers or (), pool, home):
         return
     with open_pool(pool, home) as store:
         if episode:

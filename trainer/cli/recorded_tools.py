@@ -9,13 +9,15 @@ import typer
 from trainer.cli.options import open_data_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trainer.tasks.sources.files.reader import ReadOptions
 
 PREVIEW_POOL = "recorded"
 SHOWN_PROBLEMS = 20
 
 
-def check_tool_data(file: str, options: ReadOptions, answers: str) -> bool:
+def check_tool_data(file: str, options: ReadOptions, answers: Sequence[str]) -> bool:
     """Show what a data set of tool use makes; False where the file is none. Exit code 2 when it makes no task."""
     from trainer.cli.terminal_tables import print_rich, task_file_text
     from trainer.tasks.tool_use.places import open_tool_data
@@ -34,7 +36,7 @@ def check_tool_data(file: str, options: ReadOptions, answers: str) -> bool:
     return True
 
 
-def add_tool_data(file: str, options: ReadOptions, answers: str, pool: str, home: str | None) -> bool:
+def add_tool_data(file: str, options: ReadOptions, answers: Sequence[str], pool: str, home: str | None) -> bool:
     """Make a pool of a data set of tool use, with its tasks; False where the file is none. Raises UnusableTasks where
     there is a pool of this name."""
     from trainer.errors import UnusableTasks

@@ -37,6 +37,7 @@ from trainer.demonstrations.transcripts import (
 from trainer.errors import TrainingFailed, UnusableTasks
 from trainer.recipe_sections import ModelSettings
 from trainer.tasks.sources.files.rows import Row, Rows
+from trainer.tasks.task import offer_workers
 from trainer.tasks.tool_use.conversation import ChatTurn, Conversation, Tool
 from trainer.tasks.tool_use.places import open_rows
 from trainer.tasks.tool_use.reader import ToolData, read_conversations
@@ -103,11 +104,13 @@ def _is_own(row: Row) -> bool:
 def _plan_lessons(data: ToolData, lesson: ReaderLesson) -> Iterator[tuple[int, Demonstration | str]]:
     """What a reader learns of each record, or why that is nothing."""
     recorded = make_recorded_pool(replace(data, problems=()), "lessons")
-    pool = open_live_pool(recorded.pool)
+    whole = open_live_pool(recorded.pool)
     for line in recorded.read.lines:
         if line.task is None or line.task.oracle_turn is None:
             yield line.number, "; ".join(line.problems)
             continue
+        own = offer_workers(line.task, recorded.pool).pool
+        pool = whole if own is None else open_live_pool(own)
         row = write_reader_lesson(line.task.query, line.task.oracle_turn, pool, lesson, needs_alone=0.0, seed=0)
         yield line.number, row.model_copy(update={"source": SOURCE})
 
@@ -159,6 +162,8 @@ class _LessonWriter:
                 messages.append(_say(turn.speaker, turn.text, turn))
             else:
                 messages += self._write_turn(turn, number)
+                if _lacks_outputs(turn):
+                    break  # nor one whose calls returned nothing
         offered = self._dialect.tools(self._pool) if lists_workers else None
         return _finish(messages, json.dumps(offered, ensure_ascii=False) if offered else "")
 
@@ -173,14 +178,19 @@ class _LessonWriter:
             for place, call in enumerate(turn.calls, start=first)
         ]
         written = _say("assistant", self._dialect.format(Turn(tuple(steps)), ()), turn)
-        if all(call.output is None for call in turn.calls):
-            return [written]  # the data set ends with what is to be called
+        if _lacks_outputs(turn):
+            return [written]
         runs = [
             StepRun(step, number, observation=Observation(Status.OK, call.output))
             for step, call in zip(steps, turn.calls, strict=True)
         ]
         replies = reply_messages(Round(number, 0.0, Turn(tuple(steps)), steps=runs), LAST_TURNS, self._dialect)
         return [written, *map(_write_reply, replies)]
+
+
+def _lacks_outputs(turn: ChatTurn) -> bool:
+    """Whether a turn ends with what is to be called."""
+    return bool(turn.calls) and all(call.output is None for call in turn.calls)
 
 
 def _write_reply(message: Message) -> DemonstrationMessage:

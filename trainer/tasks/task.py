@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -23,7 +23,8 @@ class Task:
     """`oracle_turn` is one turn that solves the query with the workers of a pool; None where nobody gave one. `pool`
     is the pool that the task is run on, where that is not the one of the recipe: every generated task may have one of
     its own. `checked`: what says that the answer is right where nothing computed it, such as "agreement of 3".
-    `since`: when a person made it a task of the pool's own, in UTC; None for every other task, and for older ones."""
+    `since`: when a person made it a task of the pool's own, in UTC; None for every other task, and for older ones.
+    `offered`: the workers of its pool that it is run with; none for all of them."""
 
     ref: TaskRef
     query: str
@@ -33,6 +34,7 @@ class Task:
     origin: Origin = ""
     checked: str = ""
     since: datetime | None = None
+    offered: tuple[str, ...] = ()
 
     @property
     def expected(self) -> JsonValue:
@@ -48,6 +50,14 @@ class Task:
         """The workers of the reference plan that the task's own pool lacks, or `pool` where it brings none."""
         there = {spec.name for spec in (self.pool or pool).enabled}
         return [name for name in self.workers if name not in there]
+
+
+def offer_workers(task: Task, pool: Pool) -> Task:
+    """The task with those workers of `pool` alone that it is run with; as it is where these are all."""
+    if not task.offered:
+        return task
+    workers = tuple(spec for spec in pool.workers if spec.name in task.offered)
+    return replace(task, pool=pool.model_copy(update={"workers": workers}))
 
 
 def normalize_query(query: str) -> str:

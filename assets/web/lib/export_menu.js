@@ -5,6 +5,7 @@ import { el, saveFile } from "./dom.js";
 
 const FORMATS = [
   ["trace.jsonl", "Events, JSON Lines"],
+  ["session.jsonl", "Session for the Hub's trace viewer"],
   ["otlp.json", "OpenTelemetry spans (OTLP JSON)"],
   ["graph.svg", "Graph as SVG"],
   ["graph.graphml", "Graph as GraphML"],
@@ -25,7 +26,7 @@ export function exportMenu(episode, more = []) {
   const png = el("button.export-menu-item", { type: "button" }, "Graph as PNG");
   png.addEventListener("click", () => savePng(`${address}graph.svg`, `podium-${episode}.png`).catch((error) => (png.textContent =
     `PNG failed: ${error.message}`)));
-  list.insertBefore(png, list.children[3]);
+  list.insertBefore(png, list.children[4]);
   list.prepend(...more);
   const menu = el("details.export-menu", { "data-testid": "export" }, el("summary.podium-link", {}, "Export"), list);
   menu.addEventListener("keydown", (event) => event.key === "Escape" && (menu.open = false));

@@ -14,7 +14,7 @@ const VERIFIERS = [
   ["", "As the answer is: a number as one, else as text"], ["number", "number: the last number counts"], ["exact", "exact: the text alone"],
   ["one_of", "one_of: any of these lines"], ["set", "set: all of these lines, in any order"],
   ["states_all", "states_all: a sentence with all of these lines"], ["regex", "regex: a pattern"], ["judge", "judge: a worker compares"],
-  ["python", "python: a function of yours"],
+  ["python", "python: a function of yours"], ["refusal", "refusal: no worker can do this"],
 ];
 const SPLITS = [["", "By chance, the same every time"], ["train", "To learn (train)"], ["validation", "To watch (validation)"], ["test", "To measure (test)"]];
 const TRY_MS = 400;
@@ -101,6 +101,7 @@ export class TaskForm {
   adapt() {
     const kind = this.inputs.verifier.value;
     for (const [name, of] of [["tolerance", "number"], ["judge", "judge"], ["code", "python"]]) this.fields[name].node.hidden = kind !== of;
+    this.fields.answer.node.hidden = kind === "refusal";
     this.inputs.answer.rows = ["set", "one_of", "states_all"].includes(kind) ? 4 : 1;
     this.run.hidden = !this.inputs.plan.value.trim();
   }
@@ -115,7 +116,7 @@ export class TaskForm {
   async tell() {
     const task = this.read();
     this.tried.textContent = "";
-    if (!task.query.trim() || !(task.answer.trim() || task.code.trim())) {
+    if (!task.query.trim() || !(task.answer.trim() || task.code.trim() || task.verifier === "refusal")) {
       this.examples.replaceChildren();
       return;
     }

@@ -36,6 +36,7 @@ from trainer.tasks.sources.jsonl import TaskLine, make_task
 from trainer.tasks.task import Task
 from trainer.tasks.verifier_examples import KINDS, list_example_answers
 
+UNANSWERED = ("refusal",)  # verifiers that need no answer
 LISTS = ("set", "one_of", "states_all")  # verifiers whose answer is a list
 
 
@@ -157,7 +158,9 @@ def parse_written(written: Fields) -> tuple[TaskLine, Task]:
     kind = words(written, "verifier")
     given = str(written.get("answer") or "")
     answer: JsonValue = given.strip() if kind in ("exact", "regex", "judge", "python") else read_answer(given)
-    if kind in LISTS:
+    if kind in UNANSWERED:
+        answer = None
+    elif kind in LISTS:
         answer = [read_answer(item) for item in given.split("\n") if item.strip()]
     rule: dict[str, JsonValue] = {"kind": kind}
     if kind == "number" and words(written, "tolerance"):

@@ -102,6 +102,39 @@ report = Task(description="Report on {topic}", expected_output="A line", agent=r
 crew = Crew(agents=[researcher], tasks=[report])
 """
 
+CREW_CLASS = """
+from crewai import Agent, BaseLLM, Crew, Task
+from crewai.project import CrewBase, agent, crew, task
+
+
+class Echo(BaseLLM):
+    def call(self, messages, *args, **kwargs):
+        last = messages if isinstance(messages, str) else messages[-1]["content"]
+        return f"Thought: done\\nFinal Answer: {'about bees' if 'bees' in last else 'answered'}"
+
+
+@CrewBase
+class ReportCrew:
+    \"\"\"Writes a short report.\"\"\"
+
+    agents_config = "agents.yaml"
+    tasks_config = "tasks.yaml"
+
+    @agent
+    def researcher(self) -> Agent:
+        return Agent(config=self.agents_config["researcher"], llm=Echo(model="echo"))
+
+    @task
+    def report(self) -> Task:
+        return Task(config=self.tasks_config["report"])
+
+    @crew
+    def crew(self) -> Crew:
+        return Crew(agents=self.agents, tasks=self.tasks)
+"""
+CREW_AGENTS = "researcher:\n  role: Researcher\n  goal: Find facts\n  backstory: Careful.\n"
+CREW_TASKS = "report:\n  description: Report on {topic}\n  expected_output: A line\n  agent: researcher\n"
+
 
 def write_file(folder: Path, code: str) -> str:
     file = folder / "my_agents.py"
@@ -178,6 +211,19 @@ def test_a_crew_takes_the_placeholders_of_its_tasks_and_its_agent_a_message(tmp_
     assert offers["crew"].spec.description == "Report on {topic}"
     assert call(offers, "crew", topic="bees").value == "about bees"
     assert call(offers, "researcher", message="hello").value == "answered"
+
+
+@pytest.mark.slow
+def test_a_crew_class_is_asked_through_the_crew_of_its_files(tmp_path):
+    python, home = find_python("crewai"), tmp_path / "home"
+    home.mkdir()
+    (tmp_path / "agents.yaml").write_text(CREW_AGENTS)
+    (tmp_path / "tasks.yaml").write_text(CREW_TASKS)
+    offers = look(write_file(tmp_path, CREW_CLASS), python, FunctionPermissions(network=True, write=(home,)))
+    assert list(offers) == ["ReportCrew"]
+    assert offers["ReportCrew"].spec.description == "Writes a short report."
+    assert offers["ReportCrew"].spec.config["parameters"]["required"] == ["topic"]
+    assert call(offers, "ReportCrew", topic="bees").value == "about bees"
 
 
 @pytest.mark.medium

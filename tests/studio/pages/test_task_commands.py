@@ -190,6 +190,13 @@ def test_a_function_of_ones_own_is_tried_in_the_sandbox(send):
     assert send("try_task", task=task, answer="no")["verifier"]["correct"] is False
 
 
+def test_a_task_that_no_worker_can_do_needs_no_answer(send):
+    task = write(answer="", verifier="refusal")
+    tried = send("try_task", task=task, answer="No worker of this pool can do this: a song")["verifier"]
+    assert (tried["kind"], tried["correct"]) == ("refusal", True)
+    assert send("save_task", task=task)["ok"]
+
+
 @pytest.mark.parametrize(
     ("fields", "field"),
     [

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from statistics import median
 
-from orchestrator.traces.store import Store, TraceStore
+from orchestrator.traces.store import Store, TraceStore, open_store
 from pool_registry.atomic_write import lock_file
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import writing_to
@@ -33,9 +33,9 @@ from trainer.tasks.practice.making import Making, read_making, record_making
 from trainer.tasks.practice.progress import Watch
 from trainer.tasks.practice.recorded import list_recorded_arguments
 from trainer.tasks.practice.task_book import Merge, TaskBook
-from trainer.tasks.sources.jsonl import load_tasks, open_file
+from trainer.tasks.sources.jsonl import load_tasks, make_source
 from trainer.tasks.sources.source import TaskList
-from trainer.tasks.task import Task, normalize_query
+from trainer.tasks.task import Task, normalize_query, offer_workers
 
 SOURCE = "practice:"
 log = logging.getLogger(__name__)
@@ -53,7 +53,20 @@ def open_practice(pool: str) -> TaskList:
         raise UnusableTasks(
             f"the pool {pool} has no practice tasks yet; make them with: podium tasks make --pool {pool}"
         )
-    return open_file(file, f"{SOURCE}{pool}")
+    read = load_tasks(file)
+    if any(task.offered for task in read.tasks):
+        read = replace(read, tasks=_offer_workers(read.tasks, pool))
+    return make_source(read, file, f"{SOURCE}{pool}")
+
+
+def _offer_workers(tasks: Iterable[Task], pool: str) -> tuple[Task, ...]:
+    """The tasks, each with those workers of the stored pool that it is run with. Raises PoolNotFound."""
+    store = open_store(find_home())
+    try:
+        stored = store.pools.latest(pool).pool
+    finally:
+        store.close()
+    return tuple(offer_workers(task, stored) for task in tasks)
 
 
 def list_own_tasks(pool: str) -> tuple[Task, ...]:

@@ -206,11 +206,13 @@ def _is_made_of(row: FileLine, is_sent: Callable[[SourceRun], bool]) -> bool:
 
 
 def _write_own(line: TaskLine, family: str, old: TaskLine | None = None) -> FileLine:
-    """A line as a person's own, with the time since when it is one and the run that it was made of: those of the line
-    that it replaces, where there is one."""
+    """A line as a person's own, with the time since when it is one, the run that it was made of and the workers that it
+    is run with: those of the line that it replaces, where there is one."""
     since = line.since or (old and old.since) or datetime.now(UTC)
     run = line.run or (old and old.run)
-    return _to_file_line(line.model_copy(update={"made": None, "since": since, "run": run}), family)
+    workers = line.workers or (old and old.workers)
+    kept = {"made": None, "since": since, "run": run, "workers": workers}
+    return _to_file_line(line.model_copy(update=kept), family)
 
 
 def _find(rows: Sequence[FileLine], query: str) -> FileLine:

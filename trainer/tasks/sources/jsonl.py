@@ -21,6 +21,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Turn, references
+from orchestrator.reader.refusal import is_refusal
 from pool_registry.actions import JsonValue, as_text, clean_text
 from pool_registry.kinds import field_problems
 from pool_registry.python_source import parse_module
@@ -38,6 +39,7 @@ from trainer.tasks.verifier import (
     NumberWithin,
     OneOf,
     PythonCheck,
+    RefusalVerifier,
     SameSet,
     StatesAll,
     parse_whole_number,
@@ -86,11 +88,17 @@ class JudgeRule(_LineModel):
     worker: str = Field(pattern=NAME_PATTERN)
 
 
+class RefusalRule(_LineModel):
+    """Any answer that says that no worker can do this; it needs no `answer`."""
+
+    kind: Literal["refusal"]
+
+
 def _expand_rule(rule: object) -> object:
     return {"kind": rule} if isinstance(rule, str) else rule
 
 
-VerifierRule = Annotated[TextRule | NumberRule | PythonRule | JudgeRule, Field(discriminator="kind")]
+VerifierRule = Annotated[TextRule | NumberRule | PythonRule | JudgeRule | RefusalRule, Field(discriminator="kind")]
 
 
 class SourceRun(_LineModel):
@@ -113,6 +121,9 @@ class TaskLine(_LineModel):
     split: Literal["train", "validation", "test"] | None = None
     family: str | None = Field(default=None, min_length=1, max_length=100)
     plan: dict[str, JsonValue] | None = None
+    workers: tuple[str, ...] | None = Field(
+        default=None, description="Those of its pool that the task is run with, without the others."
+    )
     made: str | None = Field(
         default=None, max_length=60, description="The mark of `tasks make`, of what it wrote here."
     )
@@ -265,6 +276,7 @@ def make_task(line: TaskLine, family: str, index: int) -> Task:
         turn,
         checked=line.checked or "",
         since=line.since,
+        offered=line.workers or (),
     )
 
 
@@ -292,14 +304,9 @@ def _read_row(row: object) -> TaskLine:
     raise TypeError(f"give (query, answer), a mapping with these keys or a Task, not a {type(row).__name__}")
 
 
-def open_file(path: Path, name: str) -> TaskList:
-    """The tasks of a task file as a source; lines with problems are left out. Raises UnusableTasks when no task is
-    left."""
-    return make_source(load_tasks(path), path, name)
-
-
 def make_source(file: TaskFile, path: Path, name: str, unit: str = "line") -> TaskList:
-    """What was read from a file as a source. Raises UnusableTasks when there is no task in it."""
+    """What was read from a file as a source; lines with problems are left out. Raises UnusableTasks when no task is
+    left."""
     number, problem = file.problems[0] if file.problems else (1, "the file is empty")
     if not file.tasks:
         raise UnusableTasks(
@@ -318,6 +325,8 @@ def _make_verifier(line: TaskLine) -> AnyVerifier:
     answer = line.answer
     if isinstance(rule, PythonRule):
         return PythonCheck(_check_code(rule.code), answer)
+    if isinstance(rule, RefusalRule):
+        return _make_refusal(answer)
     if answer is None:
         raise ValueError("answer: this is missing")
     if isinstance(rule, JudgeRule):
@@ -338,6 +347,12 @@ def _make_verifier(line: TaskLine) -> AnyVerifier:
             return StatesAll(tuple(_check_list(answer)))
         case "set":
             return SameSet(tuple(_check_list(answer)))
+
+
+def _make_refusal(answer: JsonValue) -> RefusalVerifier:
+    if answer is not None and not is_refusal(answer):
+        raise ValueError("answer: leave this out; any answer that says that no worker can do it is right")
+    return RefusalVerifier()
 
 
 def _parse_number(answer: JsonValue) -> float:

@@ -79,6 +79,12 @@ class TaskList:
     one stands for what was asked for in a person's words."""
 
     def __init__(self, name: str, tasks: Sequence[Task]) -> None:
+        """Raises UnusableTasks where a task names workers of a pool that it does not come with."""
+        if any(task.offered and task.pool is None for task in tasks):
+            raise UnusableTasks(
+                f"{name} has tasks that name the workers which they are run with; make them tasks of their pool "
+                "(podium tasks add --pool POOL --file FILE), and name those as practice:POOL"
+            )
         self.name = name
         self._tasks: Mapping[str, list[Task]] = {
             split: [task for task in tasks if task.ref.split == split] for split in SPLITS

@@ -9,7 +9,15 @@ from typing import Any
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue
-from trainer.tasks.sources.jsonl import JudgeRule, NumberRule, PythonRule, TaskLine, TextRule, VerifierRule
+from trainer.tasks.sources.jsonl import (
+    JudgeRule,
+    NumberRule,
+    PythonRule,
+    RefusalRule,
+    TaskLine,
+    TextRule,
+    VerifierRule,
+)
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import (
     AnyVerifier,
@@ -19,6 +27,7 @@ from trainer.tasks.verifier import (
     NumberWithin,
     OneOf,
     PythonCheck,
+    RefusalVerifier,
     SameSet,
     StatesAll,
 )
@@ -33,6 +42,7 @@ RULES: Mapping[type[AnyVerifier], Callable[[Any], VerifierRule]] = {
     NumberWithin: lambda verifier: NumberRule(kind="number", tolerance=verifier.tolerance),
     PythonCheck: lambda verifier: PythonRule(kind="python", code=verifier.code),
     JudgeCheck: lambda verifier: JudgeRule(kind="judge", worker=verifier.worker),
+    RefusalVerifier: lambda _: RefusalRule(kind="refusal"),
 }
 
 
@@ -55,5 +65,6 @@ def write_task_line(task: Task) -> TaskLine:
             "split": task.ref.split,
             "family": task.ref.family,
             "plan": plan,
+            "workers": task.offered or None,
         }
     )

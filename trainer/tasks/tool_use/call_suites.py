@@ -7,15 +7,22 @@ from dataclasses import replace
 from itertools import islice, product
 from typing import Any
 
+from orchestrator.reader.refusal import REFUSAL
 from pool_registry.actions import JsonValue
 from pool_registry.text import one_line, shorten
 from trainer.tasks.tool_use.chat import read_chat, read_text
 from trainer.tasks.tool_use.conversation import ChatTurn, Conversation, Tool, ToolCall
 from trainer.tasks.tool_use.loose_json import load_objects
+from trainer.tasks.tool_use.multi_turn import is_multi_turn, read_multi_turn
 from trainer.tasks.tool_use.tools import read_call, read_tools
 
 MAX_ALTERNATIVES = 32  # of a call: so many ways to write it are right at most
 LEFT_OUT = ""  # among the possible values of an argument: it may be left out
+NOTHING_FITS = "irrelevance"  # in the ids of the suite's rows in which no function serves the question
+SOMETHING_FITS = "relevance"  # in the ids of rows in which any call is right
+UNSAID = "a call is right here, and the suite does not say which, so that it makes no task"
+CLASSES = "involved_classes"  # of a row whose functions are described elsewhere, if at all
+NO_TRUTH = "it has no ground_truth; give the file of possible answers as well (--answers FILE)"
 
 
 def read_xlam(record: Mapping[str, Any]) -> Conversation:
@@ -33,41 +40,58 @@ def read_xlam(record: Mapping[str, Any]) -> Conversation:
 
 
 def read_bfcl(record: Mapping[str, Any]) -> Conversation:
-    """{"question": [[messages]], "function": [...], "ground_truth": [{name: {argument: [values]}}]}. Raises ValueError,
-    also where the answers are in another file or are no calls of these functions."""
+    """{"question": [[messages]], "function": [...], "ground_truth": [{name: {argument: [values]}}]}, or lists of calls
+    for each of several turns. Raises ValueError, also where the answers are in another file or are no calls."""
     if "question" not in record:
         raise ValueError("it has a ground_truth and no question; give the file of questions, and this one as --answers")
+    if is_multi_turn(record):
+        return read_multi_turn(record)
+    truth = record.get("ground_truth", [] if NOTHING_FITS in _get_id(record) else None)
+    if truth is None:
+        raise ValueError(UNSAID if SOMETHING_FITS in _get_id(record) else NO_TRUTH)
     if not record.get("function"):
-        raise ValueError("it has no list of functions: rows of several turns call classes that are not in the file")
-    if "ground_truth" not in record:
-        raise ValueError(
-            "it has no ground_truth; give the file of possible answers as well (--answers FILE). Rows in which nothing "
-            "may be called have none"
-        )
-    question = record["question"]
-    rounds = question if isinstance(question, list) else [[{"role": "user", "content": question}]]
-    if len(rounds) > 1 and isinstance(rounds[0], list):
-        raise ValueError("it has several turns, and its answers are calls of classes that are not in the file")
-    messages = rounds[0] if rounds and isinstance(rounds[0], list) else rounds
-    turns = read_chat({"messages": messages}).turns
+        raise ValueError("it offers no function, so that nothing of it can be replayed")
+    turns = read_chat({"messages": _take_round(record["question"])}).turns
     tools = read_tools(record["function"])
-    truth = record["ground_truth"]
     if not isinstance(truth, list):
         raise ValueError('ground_truth: give a list such as [{"get_stock": {"item": ["tea"]}}]')
     calls = tuple(_read_possible(call, tools) for call in truth)
-    return Conversation(tools, (*turns, ChatTurn("assistant", "", calls)))
+    end = ChatTurn("assistant", "", calls) if calls else ChatTurn("assistant", REFUSAL, refuses=True)
+    return Conversation(tools, (*turns, end))
+
+
+def _take_round(question: object) -> object:
+    """The messages of a question of one turn. Raises ValueError where there are several."""
+    rounds = question if isinstance(question, list) else [{"role": "user", "content": question}]
+    if not rounds or not isinstance(rounds[0], list):
+        return rounds
+    if len(rounds) > 1:
+        raise ValueError("it has several turns, and its ground_truth has no list of calls for each")
+    return rounds[0]
 
 
 def join_answers(records: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Records with the possible answers that stand elsewhere under the same id."""
+    """Records with the possible answers that stand elsewhere under the same id; those whose functions are classes, with
+    the descriptions of functions that stand elsewhere."""
     rows = list(records)
+    descriptions = [row for _, row in rows if _is_description(row)]
+    joins = any(CLASSES in row for _, row in rows)
     answers = {_get_id(row): row["ground_truth"] for _, row in rows if "ground_truth" in row and "question" not in row}
     questions = {_get_id(row) for _, row in rows if "question" in row}
     for number, row in rows:
+        if joins and _is_description(row):
+            continue
+        if CLASSES in row and "function" not in row:
+            row = {**row, "function": descriptions}
         if "question" in row and "ground_truth" not in row and _get_id(row) in answers:
             yield number, {**row, "ground_truth": answers[_get_id(row)]}
         elif "question" in row or _get_id(row) not in questions:
             yield number, row
+
+
+def _is_description(row: Mapping[str, Any]) -> bool:
+    """Whether a record describes a function."""
+    return isinstance(row.get("name"), str) and isinstance(row.get("parameters"), Mapping) and "question" not in row
 
 
 def _get_id(row: Mapping[str, Any]) -> str:

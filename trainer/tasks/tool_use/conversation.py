@@ -35,12 +35,16 @@ class ToolCall:
 @dataclass(frozen=True, slots=True)
 class ChatTurn:
     """What one speaker says, with the calls of the assistant. `learn` is False where the data set says that this turn
-    is not to be learnt."""
+    is not to be learnt. `refuses`: no tool that is offered serves the request, so that to say so is right; tools that
+    the conversation has and that are not offered here are `lacks`. `problem`: why this turn makes no task."""
 
     speaker: Speaker
     text: str
     calls: tuple[ToolCall, ...] = ()
     learn: bool = True
+    refuses: bool = False
+    lacks: tuple[str, ...] = ()
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from trainer.errors import UnusableTasks
@@ -15,11 +16,12 @@ from trainer.tasks.sources.places import HUB
 from trainer.tasks.tool_use.reader import ToolData, read_tool_data
 
 
-def open_tool_data(place: str, options: ReadOptions, answers: str = "") -> ToolData | None:
+def open_tool_data(place: str, options: ReadOptions, answers: Sequence[str] = ()) -> ToolData | None:
     """The conversations of a file, or of hub:OWNER/NAME or hub:OWNER/NAME:CONFIG; None where it is not of tool use.
-    `answers` is the file of a suite's possible answers. Raises UnusableTasks where something cannot be read."""
+    `answers` are the files, or folders of files, of a suite's possible answers and of its functions' descriptions.
+    Raises UnusableTasks where something cannot be read."""
     name, rows = _open_place(place, options)
-    more = [_open_place(answers, options)[1]] if answers else []
+    more = [_open_place(file, options)[1] for answer in answers for file in _list_files(answer)]
     data = read_tool_data([rows, *more], name)
     if data is None and answers:
         raise UnusableTasks(f"{place} holds no queries with functions, so that --answers says nothing about it")
@@ -41,6 +43,12 @@ def read_tool_bytes(data: bytes, name: str, options: ReadOptions, answers: bytes
     bytes of a suite's possible answers. Raises UnusableTasks."""
     parts = [data, answers] if answers else [data]
     return read_tool_data([_read_source(part, name, options) for part in parts], name)
+
+
+def _list_files(place: str) -> list[str]:
+    """The place itself, or the files of a folder."""
+    folder = Path(place).expanduser()
+    return [str(file) for file in sorted(folder.iterdir()) if file.is_file()] if folder.is_dir() else [place]
 
 
 def _open_place(place: str, options: ReadOptions) -> tuple[str, Rows]:

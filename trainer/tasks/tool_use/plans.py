@@ -1,23 +1,26 @@
 """A conversation as a task: its query, the plan that its calls form, and the answer to which they lead.
 
-Each request that was met with calls is a task: what the user had said until then is the query. Calls of one turn
-run side by side. A later call quotes what an earlier one returned where it took its arguments from there, and else
-comes after the calls of the turn before. The answer is what the last calls return; of one that returns an object, the
-one field of it that the assistant's reply states.
+Each request that was met with calls, or rightly refused, is a task: what the user had said until then is the query.
+Calls of one turn run side by side. A later call quotes what an earlier one returned where it took its arguments from
+there, and else comes after the calls of the turn before. The answer is what the last calls return; of one that
+returns an object, the one field of it that the assistant's reply states.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import chain
 
 from orchestrator.dialects.base import MAX_TURN_STEPS
 from orchestrator.plan import Step, escape_value, select_field
 from orchestrator.prompt import write_query
+from orchestrator.reader.refusal import REFUSAL
 from pool_registry.actions import JsonValue, as_text
-from trainer.tasks.sources.jsonl import TaskLine, TextRule
-from trainer.tasks.tool_use.conversation import Conversation, ToolCall
+from trainer.tasks.sources.jsonl import RefusalRule, TaskLine, TextRule
+from trainer.tasks.tool_use.conversation import ChatTurn, Conversation, ToolCall
 
 MAX_LEAVES = 500  # of an output that are looked at
 MAX_PATH = 8  # names and places in a quote, as in orchestrator.plan.REFERENCE
@@ -27,49 +30,67 @@ _NAME = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A query and the calls that met it, in rounds; `reply` is what the assistant said in the end, "" where nothing."""
+    """A query and the calls that met it, in rounds; `reply` is what the assistant said in the end, "" where nothing.
+    `refuses` and `lacks` are as in ChatTurn; a `problem` says why the request makes no task."""
 
     query: str
     rounds: tuple[tuple[ToolCall, ...], ...]
     reply: str
+    refuses: bool = False
+    lacks: tuple[str, ...] = ()
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """A call as a step makes it: the worker that stands for the tool, and what it returns."""
+    """A call as a step makes it: the worker that stands for the tool, and what it returns; `is_recorded` is False where
+    that is the call itself."""
 
     worker: str
     arguments: Mapping[str, JsonValue]
     output: JsonValue
+    is_recorded: bool = True
 
 
 def list_requests(conversation: Conversation) -> list[Request]:
-    """The requests of a conversation that were met with calls. A later one has the conversation before it in its query,
-    as a served pool reads one."""
+    """The requests of a conversation that were met with calls, or rightly refused. A later one has the conversation
+    before it in its query, as a served pool reads one."""
     requests: list[Request] = []
     texts: list[str] = []
     earlier: list[tuple[str, str]] = []
     rounds: list[tuple[ToolCall, ...]] = []
     reply = ""
+    end: ChatTurn | None = None  # the turn that makes a request of what called nothing
     for turn in (*conversation.turns, None):
-        if rounds and (turn is None or turn.speaker == "user"):
+        if (rounds or end) and (turn is None or turn.speaker == "user"):
             question = "\n\n".join(filter(None, texts))
-            requests.append(Request(write_query(question, earlier) if question else "", tuple(rounds), reply))
+            query = write_query(question, earlier) if question else ""
+            requests.append(_make_request(query, rounds, reply, end))
             earlier += [("user", question), *([("assistant", reply)] if reply else [])]
-            texts, rounds, reply = [], [], ""
+            texts, rounds, reply, end = [], [], "", None
         if turn is None:
             break
         if turn.speaker == "user":
             texts.append(turn.text)
         elif turn.calls:
             rounds.append(turn.calls)
+        elif turn.refuses or turn.problem:
+            end, reply = turn, turn.text
         elif rounds and turn.speaker == "assistant":
             reply = turn.text
     return requests
 
 
+def _make_request(query: str, rounds: Sequence[tuple[ToolCall, ...]], reply: str, end: ChatTurn | None) -> Request:
+    if end is None:
+        return Request(query, tuple(rounds), reply)
+    return Request(query, tuple(rounds), reply, end.refuses, end.lacks, end.problem)
+
+
 def check_request(request: Request) -> None:
     """Raise ValueError where a request makes no task."""
+    if request.problem:
+        raise ValueError(request.problem)
     if not request.query:
         raise ValueError("the user says nothing before the first call")
     if sum(map(len, request.rounds)) > MAX_TURN_STEPS:
@@ -78,6 +99,9 @@ def check_request(request: Request) -> None:
 
 def plan_task(request: Request, rounds: Sequence[Sequence[PlannedCall]]) -> TaskLine:
     """The task of a request whose calls are made by workers."""
+    if request.refuses:
+        plan: dict[str, JsonValue] = {"steps": [], "answer": REFUSAL}
+        return TaskLine(query=request.query, verifier=RefusalRule(kind="refusal"), plan=plan)
     steps: list[Step] = []
     outputs: dict[int, JsonValue] = {}
     before: list[int] = []
@@ -87,7 +111,8 @@ def plan_task(request: Request, rounds: Sequence[Sequence[PlannedCall]]) -> Task
             steps.append(_plan_step(number, call, before, {k: outputs[k] for k in range(1, first)}, request.query))
             outputs[number] = call.output
         before = list(range(first, len(steps) + 1))
-    ends = _list_ends(steps)
+    unrecorded = {number for number, call in enumerate(chain(*rounds), start=1) if not call.is_recorded}
+    ends = _list_ends(steps, unrecorded)
     quotes, values = zip(*(_choose_value(k, outputs[k], request, len(ends) == 1) for k in ends), strict=True)
     document: dict[str, JsonValue] = {
         "steps": [
@@ -126,10 +151,10 @@ def _find_source(value: JsonValue, outputs: Mapping[int, JsonValue], query: str)
     return None
 
 
-def _list_ends(steps: Sequence[Step]) -> list[int]:
-    """The steps whose output no other step sees."""
+def _list_ends(steps: Sequence[Step], unrecorded: AbstractSet[int]) -> list[int]:
+    """The steps whose output no other step sees, and those that return their own call: that it was made is right."""
     seen = {k for step in steps for k in step.access}
-    return [step.id for step in steps if step.id not in seen]
+    return [step.id for step in steps if step.id not in seen or step.id in unrecorded]
 
 
 def _choose_value(number: int, output: JsonValue, request: Request, alone: bool) -> tuple[str, JsonValue]:

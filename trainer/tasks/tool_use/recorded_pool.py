@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 
 from orchestrator.plan import fit_arguments
 from orchestrator.traces.store import Store
@@ -68,8 +69,10 @@ class _RecordedTool:
 class _Recorder:
     """Turns conversations into tasks, one after another, and gathers the tools that they need."""
 
-    def __init__(self, undeclared: Mapping[str, Tool]) -> None:
+    def __init__(self, undeclared: Mapping[str, Tool], offers_own: bool) -> None:
+        """With `offers_own` each task is run with the tools of its own conversation."""
         self._undeclared = undeclared
+        self._offers_own = offers_own
         self._tools: dict[str, _RecordedTool] = {}
         self._names = FreeNames()
         self._bytes = 0
@@ -83,7 +86,8 @@ class _Recorder:
         """A request of a conversation as the line of a task file. Raises ValueError where it makes no task."""
         check_request(request)
         tools = {tool.name: self._open_tool(tool) for tool in conversation.tools}
-        for call in (call for calls in request.rounds for call in calls):
+        calls = conversation.calls if self._offers_own else list(chain(*request.rounds))
+        for call in calls:
             if call.tool not in tools:
                 tools[call.tool] = self._open_tool(self._undeclared[call.tool])
         fitted = [[_fit_call(call, tools[call.tool]) for call in calls] for calls in request.rounds]
@@ -91,7 +95,10 @@ class _Recorder:
         for tool in tools.values():
             self._keep_tool(tool)
         rounds = [[self._keep_reply(call, tools[call.tool]) for call in calls] for calls in fitted]
-        return plan_task(request, rounds).model_dump_json(exclude_none=True)
+        offered = tuple(tool.worker for name, tool in tools.items() if name not in request.lacks)
+        line = plan_task(request, rounds)
+        line = line.model_copy(update={"workers": offered}) if self._offers_own else line
+        return line.model_dump_json(exclude_none=True)
 
     def _open_tool(self, tool: Tool) -> _RecordedTool:
         """The tool as it is kept already, else anew."""
@@ -128,13 +135,16 @@ class _Recorder:
             if make_call_key(way, schema) not in tool.outputs:
                 tool.outputs[make_call_key(way, schema)] = kept
                 tool.replies.append((way, kept))
-        return PlannedCall(tool.worker, call.arguments, kept)
+        return PlannedCall(tool.worker, call.arguments, kept, is_recorded)
 
 
 def make_recorded_pool(data: ToolData, name: str) -> RecordedPool:
     """The pool and the tasks of a data set. Raises InvalidPool where `name` is no name for a pool."""
     pool = rename_pool(Pool(name="recorded"), name)
-    recorder = _Recorder(infer_tools(conversation for _, conversation in data.conversations))
+    conversations = [conversation for _, conversation in data.conversations]
+    # Another conversation's tool may well serve what none of its own does.
+    offers_own = any(turn.refuses for conversation in conversations for turn in conversation.turns)
+    recorder = _Recorder(infer_tools(conversations), offers_own)
     lines = [FileLine(number, "", None, None, (problem,)) for number, problem in data.problems]
     for number, conversation in data.conversations:
         lines += _record_all(recorder, conversation, name, number)

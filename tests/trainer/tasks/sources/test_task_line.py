@@ -12,7 +12,6 @@ from pool_registry.starter import starter_pool
 from trainer.tasks.sources.jsonl import TaskLine, make_task
 from trainer.tasks.sources.task_line import write_task_line
 from trainer.tasks.starter_examples import open_examples
-from trainer.tasks.verifier import RefusalVerifier
 
 WORDS = st.text("abc éß", min_size=1, max_size=12).filter(str.strip)
 LINES = [
@@ -23,8 +22,20 @@ LINES = [
     {"query": "q", "answer": ["a", 2.5], "verifier": "states_all"},
     {"query": "q", "answer": "[0-9]+", "verifier": "regex"},
     {"query": "q", "answer": "right", "verifier": {"kind": "judge", "worker": "boss"}},
+    {"query": "q", "verifier": "refusal"},
+    {"query": "q", "answer": 1, "workers": ["a", "b"]},
     {"query": "q", "verifier": {"kind": "python", "code": "def check(answer, query):\n    return True"}},
 ]
+
+
+class OddVerifier:
+    """A grader of another package."""
+
+    kind = "odd"
+    expected = None
+
+    def accepts(self, answer: object) -> bool:
+        return answer is None
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -48,7 +59,7 @@ def test_reference_plans_go_along():
 
 def test_what_a_line_cannot_say_is_refused():
     task = make_task(TaskLine(query="q", answer=1), "own", 0)
-    with pytest.raises(ValueError, match="refusal"):
-        write_task_line(replace(task, verifier=RefusalVerifier()))
+    with pytest.raises(ValueError, match="odd"):
+        write_task_line(replace(task, verifier=OddVerifier()))
     with pytest.raises(ValueError, match="a pool of its own"):
         write_task_line(replace(task, pool=starter_pool()))

@@ -90,11 +90,11 @@ def test_a_file_of_each_format_becomes_a_pool_whose_plan_runs(store: Store, name
 def test_a_second_answer_file_is_joined_by_id(tmp_path):
     (tmp_path / "questions.json").write_bytes(write_lines(BFCL_QUESTION))
     (tmp_path / "answers.json").write_bytes(write_lines(BFCL_ANSWER))
-    data = open_tool_data(str(tmp_path / "questions.json"), OPTIONS, str(tmp_path / "answers.json"))
+    data = open_tool_data(str(tmp_path / "questions.json"), OPTIONS, [str(tmp_path / "answers.json")])
     assert data is not None and len(data.conversations) == 1 and not data.problems
     (tmp_path / "plain.csv").write_text("question,answer\na,1\n", encoding="utf-8")
     with pytest.raises(UnusableTasks, match="--answers says nothing"):
-        open_tool_data(str(tmp_path / "plain.csv"), OPTIONS, str(tmp_path / "answers.json"))
+        open_tool_data(str(tmp_path / "plain.csv"), OPTIONS, [str(tmp_path / "answers.json")])
 
 
 def test_every_way_that_a_suite_accepts_is_right():
@@ -132,7 +132,7 @@ def test_problems_are_said_by_line_in_plain_sentences():
         5: "message 1: a part of it is no text (image_url)",
         6: "no tool is called in it, so it makes no task",
         7: "the call of get_stock does not fit its tool: item: this is missing",
-        8: "it has several turns, and its answers are calls of classes that are not in the file",
+        8: "question: there must be as many turns as in ground_truth",
         9: "this is of none of the formats BFCL, xLAM, Hermes, ShareGPT, OpenAI messages, Alpaca: its fields are a",
         10: "the query is the same as on line 1; remove one of them",
     }
@@ -168,7 +168,7 @@ def test_a_suite_without_its_answers_says_which_file_is_missing():
     assert "--answers FILE" in list_problems(BFCL_QUESTION)[1]
     assert "give the file of questions" in list_problems(BFCL_ANSWER)[1]
     turns = {"id": "multi_0", "question": [[{"role": "user", "content": "a"}]], "involved_classes": ["Files"]}
-    assert "call classes that are not in the file" in list_problems(turns)[1]
+    assert "--answers FILE" in list_problems(turns)[1]
 
 
 def test_a_tool_without_recorded_answers_returns_the_call_with_a_label():
