@@ -407,6 +407,8 @@ def _ask_group(drawer: QuestionDrawer) -> tuple[str, str]:
     there = drawer.plan.read(rows)
     assert isinstance(there, list), "a group is a list"
     row = drawer.random.choice(("list", "list", *GROUP_WORKS))
+    if row in GROUP_WORKS and GROUP_WORKS[row] not in drawer.works:
+        raise NoQuestion
     named = row.startswith("name")
     if len(there) < (2 if named or row in ("highest", "lowest", "average") else 1):
         raise NoQuestion
