@@ -31,7 +31,7 @@ class FieldData(TaskData):
     """One thing that is on file about things of a kind.
 
     `nouns` name it as a noun phrase without article ("price of a packet of {it}"), where {it} is a name or a longer
-    phrase ("the grower's best variety"). `asks` are questions for it; `more` and `less` say of two things which value is
+    phrase ("the favourite of Ines"). `asks` are questions for it; `more` and `less` say of two things which value is
     higher and lower ("dearer", "cheaper"; of dates "later", "earlier"). `times` are questions for so many ({n}) at this
     figure each. `group` names all things that share a thing as their value ("varieties from {it}"). The last two of
     `asks` and the last of `descriptions`, `nouns`, `times` and `group` are kept for the test split.

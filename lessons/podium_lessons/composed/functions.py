@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -139,8 +139,6 @@ class FunctionCutter:
         name = self._random.choice(free) if free else f"{names[0]}_{len(self._names)}"
         self._names.add(name)
         return name
-
-
 
 
 def _to_name(words: str) -> str:

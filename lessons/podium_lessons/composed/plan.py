@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from orchestrator.plan import select_field, substitute
 from podium_lessons.composed.functions import DomainFunction
 from podium_lessons.composed.worker import run_function
-from podium_lessons.step_writer import StepWriter
+from podium_lessons.everyday.step_writer import StepWriter
 from pool_registry.actions import JsonValue
 
 
@@ -65,4 +65,3 @@ def select_all(rows: JsonValue, name: str) -> list[JsonValue]:
     """A field of all rows."""
     value, _ = select_field(rows, f"[*].{name}")
     return value if isinstance(value, list) else []
-

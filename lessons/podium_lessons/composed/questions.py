@@ -1,25 +1,27 @@
-"""Composed questions: values of a domain, looked up over any number of hops, and what is asked of them.
-
-The answer comes first: a chain of calls is drawn with its values, then the words for it.
-"""
+"""The kinds of composed questions: what is asked of values, as text with gaps and as a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
-from random import Random
 
-from podium_lessons.composed.domain import IT, CalculationData, DomainData, FieldData
-from podium_lessons.composed.functions import DomainFunction, add_article, make_general
-from podium_lessons.composed.plan import ComposedPlan
-from podium_lessons.composed.texts import choose, load_texts
-from podium_lessons.step_writer import Function
+from podium_lessons.composed.domain import IT, CalculationData, FieldData
+from podium_lessons.composed.drawer import (
+    Ask,
+    NoQuestion,
+    QuestionDrawer,
+    Value,
+    end,
+    fill,
+    is_any,
+    is_date,
+    is_number,
+    lower_first,
+)  # fmt: skip
+from podium_lessons.composed.functions import add_article
+from podium_lessons.composed.texts import choose
 from pool_registry.actions import JsonValue, as_text
 
-DEPTHS = (0, 1, 2)  # hops from a name to the thing that is asked about
-DEPTH_WEIGHTS = (70, 24, 6)
-ASK_SHARE = 0.6  # of the values are asked for in a question of their field's own
 UNITS: Mapping[str, tuple[str, ...]] = {
     "kilometres": ("miles",), "km": ("miles",), "metres": ("feet",), "kilos": ("pounds", "grams"),
     "kilograms": ("pounds", "grams"), "kg": ("pounds", "grams"), "litres": ("gallons",), "grams": ("ounces", "kg"),
@@ -28,189 +30,17 @@ UNITS: Mapping[str, tuple[str, ...]] = {
 MONEY = frozenset({"euros", "dollars", "pounds", "francs", "crowns", "EUR", "USD"})
 
 
-class NoQuestion(Exception):
-    """Raised where a draw makes no question: draw again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What a value is of: a kind, the words for it, and its name or what quotes it."""
-
-    kind: str
-    words: str
-    thing: str
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A value: the words for it with their article, its quote, and where it is from."""
-
-    words: str
-    quote: str
-    subject: Subject
-    name: str
-    data: FieldData
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A question before its way of typing: text with gaps, what stands in them, its plan, and what answers it."""
-
-    text: str
-    gaps: Mapping[str, str]
-    plan: ComposedPlan
-    answer: str
-
-
-@dataclass(slots=True)
-class QuestionDrawer:
-    """Draws questions of a domain for functions that are cut already. `works` are the functions that put together."""
-
-    domain: DomainData
-    cut: Sequence[DomainFunction]
-    works: Mapping[str, Function]
-    split: str
-    random: Random
-    plan: ComposedPlan = field(init=False)
-    gaps: dict[str, str] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._start()
-
-    def draw(self, kind: str) -> Draft:
-        """A question of one of KINDS. Raises NoQuestion, BadCall or WorkerFault where the draw makes none."""
-        self._start()
-        text, answer = KINDS[kind](self)
-        return Draft(text, dict(self.gaps), self.plan, answer)
-
-    def _start(self) -> None:
-        functions = {
-            function.spec.name: Function(function.spec.name, function.config.parameters, "") for function in self.cut
-        }
-        self.plan = ComposedPlan({**self.works, **functions}, cut=self.cut)
-        self.gaps = {}
-
-    # what questions are made of
-
-    def text(self, row: str) -> str:
-        """A text that puts values together."""
-        return choose(load_texts()[row], self.split, self.random)
-
-    def gap(self, value: str) -> str:
-        """A gap with this in it, so that no slip of the finger changes it."""
-        key = next((key for key, there in self.gaps.items() if there == value), f"g{len(self.gaps)}")
-        self.gaps[key] = value
-        return f"{{{key}}}"
-
-    def name_thing(self, kind: str, others: Sequence[str] = ()) -> Subject:
-        """A thing of a kind by its name, not one of `others`."""
-        free = [name for name in self.domain.things[kind].names if name not in others]
-        name = self.random.choice(free)
-        return Subject(kind, self.gap(name), name)
-
-    def reach(self, kind: str, depth: int) -> Subject:
-        """A thing of a kind, named over so many hops: "the grower of Black Krim"."""
-        if not depth:
-            return self.name_thing(kind)
-        ways = [
-            (other, name)
-            for other, thing in self.domain.things.items()
-            for name, data in thing.fields.items()
-            if data.gives.thing == kind
-        ]
-        if not ways:
-            raise NoQuestion
-        other, name = self.random.choice(ways)
-        value = self.look_up(self.reach(other, depth - 1), name)
-        return Subject(kind, value.words, value.quote)
-
-    def look_up(self, subject: Subject, name: str) -> Value:
-        """A field of a thing."""
-        data = self.domain.things[subject.kind].fields[name]
-        noun = choose(data.nouns, self.split, self.random)
-        one = self.domain.things[subject.kind].one
-        need = make_general(self.random.choice(data.nouns), one)
-        quote = self.plan.look_up(subject.kind, subject.thing, name, need)
-        return Value(f"the {noun.replace(IT, subject.words)}", quote, subject, name, data)
-
-    def draw_field(self, fits: Callable[[FieldData], object]) -> tuple[str, str]:
-        """A kind of things and one of its fields that fits."""
-        fields = [
-            (kind, name)
-            for kind, thing in self.domain.things.items()
-            for name, data in thing.fields.items()
-            if fits(data)
-        ]
-        if not fields:
-            raise NoQuestion
-        return self.random.choice(fields)
-
-    def draw_depth(self) -> int:
-        return self.random.choices(DEPTHS, DEPTH_WEIGHTS)[0]
-
-    def draw_value(self, fits: Callable[[FieldData], object], depth: int | None = None) -> Value:
-        """A value of a field that fits."""
-        kind, name = self.draw_field(fits)
-        return self.look_up(self.reach(kind, self.draw_depth() if depth is None else depth), name)
-
-    def draw_values(self, count: int, fits: Callable[[FieldData], object]) -> list[Value]:
-        """The same field of several things."""
-        kind, name = self.draw_field(fits)
-        things: list[str] = []
-        values = []
-        for _ in range(count):
-            subject = self.name_thing(kind, things)
-            things.append(subject.thing)
-            values.append(self.look_up(subject, name))
-        return values
-
-    def ask(self, value: Value) -> str:
-        """A question for a value."""
-        if self.random.random() < ASK_SHARE:
-            return choose(value.data.asks, self.split, self.random).replace(IT, value.subject.words)
-        return self.text("value").replace("{v}", value.words)
-
-    def number(self, low: int, high: int) -> str:
-        return str(self.random.randint(low, high))
-
-    def amount(self, value: Value) -> float:
-        number = self.plan.read(value.quote)
-        assert isinstance(number, int | float), "it was drawn as a number"
-        return number
-
-
-def is_number(data: FieldData) -> bool:
-    return data.gives.number is not None
-
-
-def is_date(data: FieldData) -> bool:
-    return data.gives.date is not None
-
-
-def fill(text: str, **words: str) -> str:
-    """A text with its gaps filled; gaps of things stay."""
-    for key, word in words.items():
-        text = text.replace(f"{{{key}}}", word)
-    return text
-
-
-def lower_first(text: str) -> str:
-    """A sentence to go on with: its first letter small, but for "I" and what stands in a gap."""
-    return text if text.startswith(("I ", "I'", "{")) else text[:1].lower() + text[1:]
-
-
-def end(text: str) -> str:
-    """A sentence with its stop."""
-    return text if text[-1] in ".?!" else f"{text}."
+def has_group(data: FieldData) -> bool:
+    return bool(data.group)
 
 
 def _ask_value(drawer: QuestionDrawer) -> tuple[str, str]:
-    value = drawer.draw_value(lambda data: True, 0)
+    value = drawer.draw_value(is_any, 0)
     return drawer.ask(value), value.quote
 
 
 def _ask_chain(drawer: QuestionDrawer) -> tuple[str, str]:
-    value = drawer.draw_value(lambda data: True, drawer.random.choices((1, 2), (75, 25))[0])
+    value = drawer.draw_value(is_any, drawer.random.choices((1, 2), (75, 25))[0])
     return drawer.ask(value), value.quote
 
 
@@ -249,7 +79,9 @@ def _draw_argument(drawer: QuestionDrawer, data: CalculationData, part: str, dep
         value: JsonValue = number if decimals else int(number)
     elif parameter.date:
         first = date(parameter.date[0], 1, 1)
-        value = (first + timedelta(days=random.randrange(365 * (parameter.date[1] - parameter.date[0] + 1)))).isoformat()
+        value = (
+            first + timedelta(days=random.randrange(365 * (parameter.date[1] - parameter.date[0] + 1)))
+        ).isoformat()
     else:
         value = random.choice(parameter.choice)
     return drawer.gap(as_text(value)), value
@@ -257,7 +89,7 @@ def _draw_argument(drawer: QuestionDrawer, data: CalculationData, part: str, dep
 
 def _ask_fields(drawer: QuestionDrawer) -> tuple[str, str]:
     """Two fields of one thing."""
-    kind, first = drawer.draw_field(lambda data: True)
+    kind, first = drawer.draw_field(is_any)
     others = [name for name in drawer.domain.things[kind].fields if name != first]
     subject = drawer.reach(kind, drawer.random.choices((0, 1), (80, 20))[0])
     values = [drawer.look_up(subject, name) for name in (first, drawer.random.choice(others))]
@@ -267,9 +99,9 @@ def _ask_fields(drawer: QuestionDrawer) -> tuple[str, str]:
 def _ask_two(drawer: QuestionDrawer) -> tuple[str, str]:
     """Two values that have nothing to do with each other, or the same of two things."""
     if drawer.random.random() < 0.4:
-        values = drawer.draw_values(2, lambda data: True)
+        values = drawer.draw_values(2, is_any)
     else:
-        values = [drawer.draw_value(lambda data: True) for _ in range(2)]
+        values = [drawer.draw_value(is_any) for _ in range(2)]
     return _put_two(drawer, values)
 
 
@@ -288,17 +120,20 @@ def _put_two(drawer: QuestionDrawer, values: Sequence[Value]) -> tuple[str, str]
 def _ask_number(drawer: QuestionDrawer) -> tuple[str, str]:
     """A number on file, and one of the question's own."""
     kind = drawer.random.choice(("times", "times", "times", "plus", "rest", "part", "percent", "discount", "raise"))
-    value = drawer.draw_value(lambda data: is_number(data) and (kind != "times" or data.times or drawer.random.random() < 0.2))
+    value = drawer.draw_value(
+        lambda data: is_number(data) and (kind != "times" or data.times or drawer.random.random() < 0.2)
+    )
     if kind in ("discount", "raise") and value.data.unit not in MONEY:
         raise NoQuestion
     percents = kind in ("percent", "discount", "raise")
     number = drawer.number(3, 60) if percents else drawer.number(2, 12)
     if kind == "rest" and drawer.amount(value) < float(number):
         raise NoQuestion
+    less, more = (100 - int(number)) / 100, (100 + int(number)) / 100
     expression = {
         "times": f"{value.quote} * {number}", "plus": f"{value.quote} + {number}", "rest": f"{value.quote} - {number}",
         "part": f"{value.quote} / {number}", "percent": f"{value.quote} * {number} / 100",
-        "discount": f"{value.quote} * {(100 - int(number)) / 100}", "raise": f"{value.quote} * {(100 + int(number)) / 100}",
+        "discount": f"{value.quote} * {less}", "raise": f"{value.quote} * {more}",
     }[kind]  # fmt: skip
     if kind == "times" and value.data.times:
         text = choose(value.data.times, drawer.split, drawer.random).replace(IT, value.subject.words)
@@ -398,7 +233,7 @@ GROUP_WORKS = {
 
 def _ask_group(drawer: QuestionDrawer) -> tuple[str, str]:
     """Something of all things that share a thing."""
-    kind, shared = drawer.draw_field(lambda data: data.group)
+    kind, shared = drawer.draw_field(has_group)
     data = drawer.domain.things[kind].fields[shared]
     owner = drawer.reach(data.gives.thing, drawer.random.choices((0, 1), (80, 20))[0])
     group = choose(data.group, drawer.split, drawer.random)
@@ -431,7 +266,7 @@ def _ask_group(drawer: QuestionDrawer) -> tuple[str, str]:
     return text, drawer.plan.do(GROUP_WORKS[row], parts)
 
 
-KINDS: Mapping[str, Callable[[QuestionDrawer], tuple[str, str]]] = {
+KINDS: Mapping[str, Ask] = {
     "value": _ask_value,
     "chain": _ask_chain,
     "calculation": _ask_calculation,

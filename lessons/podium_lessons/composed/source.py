@@ -16,15 +16,15 @@ from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Turn
 from orchestrator.reader.refusal import refuse
 from podium_lessons.composed.domain import is_held_out, list_domains, load_domain
+from podium_lessons.composed.drawer import Draft, NoQuestion, QuestionDrawer
 from podium_lessons.composed.functions import FunctionCutter
-from podium_lessons.composed.questions import Draft, NoQuestion, QuestionDrawer
+from podium_lessons.composed.questions import KINDS
 from podium_lessons.composed.texts import choose, load_works
 from podium_lessons.everyday.pools import draw_work
 from podium_lessons.everyday.questions.question import EverydayQuestion
 from podium_lessons.everyday.solve_asks import make_verifier
+from podium_lessons.everyday.step_writer import Function
 from podium_lessons.everyday.style import write_query
-from podium_lessons.step_writer import Function
-from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
@@ -51,8 +51,8 @@ WORKS = ("larger", "smaller", "days_between", "add_days", "convert", "count", "s
          "name_of_largest", "name_of_smallest")  # fmt: skip
 # By level: (kind of question, how often).
 WEIGHTS: Mapping[int, Mapping[str, int]] = {
-    1: {"value": 5, "calculation": 4, "fields": 2, "group": 1},
-    2: {"chain": 4, "number": 4, "two": 3, "group": 3, "fields": 1, "later": 1, "days": 1, "convert": 1,
+    1: {"value": 5, "calculation": 4, "fields": 2, "group": 2},
+    2: {"chain": 4, "number": 4, "two": 3, "group": 5, "fields": 1, "later": 1, "days": 1, "convert": 1,
         "calculation_chain": 2},
     3: {"pair": 6, "larger": 3, "chain": 3, "number": 2, "two": 2, "three": 2, "days": 2, "group": 2,
         "calculation_chain": 1},
@@ -114,7 +114,7 @@ class _Group:
         self._domain = load_domain(random.choice(list_split(split)))
         self._cut = FunctionCutter(self._domain, random.randrange(SEEDS), split, random).cut()
         names = [function.spec.name for function in self._cut]
-        self._works, self._work_specs = _draw_works(names, split, random)
+        self._works, self._work_specs = draw_works(names, split, random)
         self._drawer = QuestionDrawer(self._domain, self._cut, self._works, split, random)
 
     def write_tasks(self) -> list[Task]:
@@ -130,7 +130,8 @@ class _Group:
         weights = WEIGHTS[level]
         for _ in range(MAX_DRAWS):
             try:
-                draft = self._drawer.draw(self._random.choices(list(weights), list(weights.values()))[0])
+                kind = self._random.choices(list(weights), list(weights.values()))[0]
+                draft = self._drawer.draw(KINDS[kind])
             except (NoQuestion, BadCall, WorkerFault):
                 continue
             steps = len(draft.plan.steps)
@@ -204,17 +205,15 @@ class _Group:
 
 
 def _grade(draft: Draft) -> AnyVerifier:
-    """What grades the answer: several values are all to be named."""
-    values: list[JsonValue] = []
-    for quote in draft.answer.split(" and "):
-        value = draft.plan.read(quote)
-        values += value if isinstance(value, list) else [value]
-    return StatesAll(tuple(values)) if len(values) > 1 else make_verifier(values[0])
+    """What grades the answer: several values, or the items of a list, are all to be named."""
+    values = [draft.plan.read(quote) for quote in draft.answer.split(" and ")]
+    if len(values) == 1 and not isinstance(values[0], list):
+        return make_verifier(values[0])
+    parts = [value if isinstance(value, list) else [value] for value in values]
+    return StatesAll(tuple(item for part in parts for item in part))
 
 
-def _draw_works(
-    taken: Collection[str], split: str, random: Random
-) -> tuple[dict[str, Function], list[WorkerSpec]]:
+def draw_works(taken: Collection[str], split: str, random: Random) -> tuple[dict[str, Function], list[WorkerSpec]]:
     """The functions that put values together, by work, with their workers."""
     sums = random.choices(SUM_STYLES, SUM_WEIGHTS)[0]
     works = [*sums, *WORKS, *(["mean"] if random.random() < MEAN_SHARE else [])]

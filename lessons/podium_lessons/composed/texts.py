@@ -51,5 +51,3 @@ def choose(texts: Sequence[str], split: str, random: Random) -> str:
     if len(texts) >= MIN_TEXTS:
         return random.choice(choose_texts(tuple(texts), split))
     return texts[-1] if split == "test" else random.choice(texts[:-1])
-
-

@@ -9,8 +9,8 @@ from random import Random
 
 from podium_lessons.everyday.asks import ToolUse
 from podium_lessons.everyday.everyday_data import ToolBank, choose_texts, load_tools
+from podium_lessons.everyday.step_writer import Function
 from podium_lessons.everyday.worker import OPERATIONS
-from podium_lessons.step_writer import Function
 from pool_registry.actions import JsonValue
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool

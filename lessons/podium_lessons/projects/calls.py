@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from podium_lessons.step_writer import OPERATIONS
+from podium_lessons.everyday.step_writer import OPERATIONS
 
 _GAP = re.compile(r"\{(\w+)\}")
 _ARGUMENT = r"(\{\w+\}|\$\d+|-?[0-9][0-9.-]*)"

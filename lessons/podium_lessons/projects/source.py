@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
 from itertools import count as count_up
-from random import Random
 
 from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Turn, renumber_quotes
@@ -22,6 +21,7 @@ from podium_lessons.everyday.everyday_data import ToolBank, ToolData, choose_tex
 from podium_lessons.everyday.pools import draw_work
 from podium_lessons.everyday.questions.question import EverydayQuestion
 from podium_lessons.everyday.solve_asks import make_verifier
+from podium_lessons.everyday.step_writer import Function
 from podium_lessons.everyday.style import write_query
 from podium_lessons.lesson_data import load_lesson_data
 from podium_lessons.projects.calls import LookUp
@@ -34,7 +34,6 @@ from podium_lessons.projects.project_data import (
     load_project,
 )
 from podium_lessons.projects.write_plan import PlanWriter, list_works
-from podium_lessons.step_writer import Function
 from podium_lessons.wordings import expand_choices
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall, WorkerFault

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.reader.refusal import is_refusal
+from podium_lessons.everyday.step_writer import Function
 from podium_lessons.projects.calls import Sum
 from podium_lessons.projects.project_data import KIND, list_projects, load_project
 from podium_lessons.projects.source import GROUP, LEVELS, ProjectSource, open_projects
 from podium_lessons.projects.worker import look_up
 from podium_lessons.projects.write_plan import PlanWriter
-from podium_lessons.step_writer import Function
 from podium_lessons.scripts.check_worlds import list_failures
 from podium_lessons.worlds.world_data import list_worlds, load_world
 from pool_registry.errors import BadCall, InvalidPool
