@@ -18,6 +18,8 @@ Every cell is a set of tasks of the test split with the pools that they are run 
     projects     what people ask of functions of their own, in projects that are kept from training
     catalog      calls of tools with the parameters and results of real ones, of fields of work that are kept from
                  training; one call, two, or more
+    composed     look-ups, hops, lists, calculations and sums over functions that return objects, in domains that are
+                 kept from training
     everyday     questions written by hand, on the starter pool
     problems     word problems of GSM8K and SVAMP that are kept from training, on pools of their own
     plain        the questions that a person types first (bench/data/plain_questions.yaml), on the starter pool
@@ -303,6 +305,7 @@ def list_cells() -> Iterator[tuple[str, Callable[[int], list[Task]]]]:
     yield "worlds", leave_out_refusals("worlds:held_out")
     yield "projects", leave_out_refusals("projects:held_out")
     yield "catalog", leave_out_refusals("catalog")
+    yield "composed", leave_out_refusals("composed")
     yield "everyday", leave_out_refusals("everyday:held_out")
     yield "problems", leave_out_refusals("everyday:problems")
     yield "plain", load_plain_questions

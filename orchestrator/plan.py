@@ -20,11 +20,11 @@ from pool_registry.calls.live_pool import LivePool, LiveWorker
 MAX_QUOTED_CHARS = 1_000_000
 
 # A reference in a text: `$$` is a dollar, `$12` quotes step 12, and `$12.rates.EUR` or `$12[0].name` a field of its
-# output; a `$` before anything else stands for itself.
-_PATH = r"(?:\.[A-Za-z_]\w{0,99}|\[[0-9]{1,4}\]){0,8}"
+# output, `$12[*].name` that field of all items; a `$` before anything else stands for itself.
+_PATH = r"(?:\.[A-Za-z_]\w{0,99}|\[(?:[0-9]{1,4}|\*)\]){0,8}"
 REFERENCE = re.compile(rf"\$(\$|[1-9][0-9]{{0,5}})({_PATH})")
 WHOLE_QUOTE = re.compile(rf"\$[1-9][0-9]{{0,5}}{_PATH}")
-_FIELD = re.compile(r"\.(\w+)|\[([0-9]+)\]")
+_FIELD = re.compile(r"\.(\w+)|\[([0-9]+|\*)\]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
 
 
@@ -235,8 +235,8 @@ def _collect(value: JsonValue, ids: list[int]) -> None:
 def substitute(value: JsonValue, values: Mapping[int, JsonValue]) -> JsonValue:
     """`value` with every `$k` replaced. A string that is nothing but `$k` becomes the value itself
     (a number stays a number); inside longer text it becomes the value's text. `$k.name` and `$k[0]` are the fields of
-    an object and the items of a list; where there is none, `$k` is replaced and `.name` stays. KeyError if k is
-    missing."""
+    an object and the items of a list, `$k[*].name` the list of a field of all items; where there is none, `$k` is
+    replaced and `.name` stays. KeyError if k is missing."""
     if isinstance(value, str):
         return _substitute_text(value, values) if "$" in value else value
     if value is None or isinstance(value, int | float):  # most values: no need to ask what a mapping is
@@ -265,10 +265,17 @@ def _write_quoted(match: re.Match[str], values: Mapping[int, JsonValue]) -> str:
 
 
 def select_field(value: JsonValue, path: str) -> tuple[JsonValue, str]:
-    """The part of a value that a path such as `.rates.EUR` or `[0].name` leads to, and the end of the path that leads
-    nowhere: "The fee is $1.Thanks" quotes a number, which has no fields."""
+    """The part of a value that a path such as `.rates.EUR`, `[0].name` or `[*].name` leads to, and the end of the path
+    that leads nowhere: "The fee is $1.Thanks" quotes a number, which has no fields. `[*]` leads somewhere where the
+    rest of the path does for every item."""
     for match in _FIELD.finditer(path):
         name, place = match.groups()
+        if place == "*":
+            parts = (
+                [select_field(item, path[match.end() :]) for item in value] if isinstance(value, list | tuple) else []
+            )
+            leads_on = isinstance(value, list | tuple) and not any(rest for _, rest in parts)
+            return ([part for part, _ in parts], "") if leads_on else (value, path[match.start() :])
         if name is not None and isinstance(value, Mapping) and name in value:
             value = value[name]
         elif place is not None and isinstance(value, list | tuple) and int(place) < len(value):

@@ -58,6 +58,12 @@ def _open_catalog(argument: str) -> TaskSource:
     return open_catalog(argument)
 
 
+def _open_composed(argument: str) -> TaskSource:
+    from podium_lessons.composed.source import open_composed
+
+    return open_composed(argument)
+
+
 CASUAL = TaskProvider(
     "casual",
     "The four families in the words of a person: terse, chatty, with other spellings of figures and dates.",
@@ -95,4 +101,9 @@ CATALOG = TaskProvider(
     "catalog",
     "Calls of tools with the parameters and results of real ones: one, several at once, chains, sums.",
     _open_catalog,
+)
+COMPOSED = TaskProvider(
+    "composed",
+    "Questions composed of look-ups, hops, calculations, lists and sums, over functions that return objects.",
+    _open_composed,
 )

@@ -21,8 +21,8 @@ _LINE_CHAR = r"[^$0-9\x00-\x1f\x7f-\x9f\u2028\u2029]"
 
 # The tokens of text that the grammar forces are the model's choice: another cut of it is not what it was trained on.
 OPTIONS = '%llguidance {"no_forcing": true}'
-QUOTE = r"^\$[1-9][0-9]{0,5}(\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]+\])*$"  # a JSON Schema pattern: nothing but a quote
-_PATH = r"(\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]+\])*"  # to a field of what a quoted step returned
+QUOTE = r"^\$[1-9][0-9]{0,5}(\.[A-Za-z_][A-Za-z0-9_]*|\[([0-9]+|\*)\])*$"  # a JSON Schema pattern: nothing but a quote
+_PATH = r"(\.[A-Za-z_][A-Za-z0-9_]*|\[([0-9]+|\*)\])*"  # to a field of what a quoted step returned
 Quotes = tuple[int, ...]  # ids of the steps that a value may quote
 
 

@@ -70,6 +70,8 @@ def test_every_family_has_a_file_and_every_file_is_used():
         *(suite.name for suite in CASUAL_SUITES),
         "agent_topics",
         "catalog_texts",
+        "composed_texts",
+        "composed_tools",
         "joined",
         "project_tools",
         "worlds",

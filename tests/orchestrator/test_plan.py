@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -14,7 +15,14 @@ from tests.orchestrator.support.engine import a_pool, canary, codes, engine_kind
 
 __all__ = ["engine_kinds"]
 
-VALUES = {1: 42.5, 2: "two", 3: {"a": [1]}, 4: [{"rate": {"EUR": 1.5}}], 12: "twelve"}
+VALUES = {
+    1: 42.5,
+    2: "two",
+    3: {"a": [1]},
+    4: [{"rate": {"EUR": 1.5}}],
+    5: [{"id": 3, "at": [1, 2]}, {"id": 9, "at": []}],
+    12: "twelve",
+}
 
 
 @pytest.mark.parametrize(
@@ -33,6 +41,13 @@ VALUES = {1: 42.5, 2: "two", 3: {"a": [1]}, 4: [{"rate": {"EUR": 1.5}}], 12: "tw
         ("at $4[0].rate.EUR.", "at 1.5."),
         ("$3.b", '{"a": [1]}.b'),
         ("$2.Thanks", "two.Thanks"),
+        ("$5[*].id", [3, 9]),
+        ("ids: $5[*].id.", "ids: [3, 9]."),
+        ("$5[*].at[*]", [[1, 2], []]),
+        ("$3.a[*]", [1]),
+        ("$5[*].name", f"{json.dumps(VALUES[5])}[*].name"),
+        ("$5[*].at[0]", f"{json.dumps(VALUES[5])}[*].at[0]"),  # the second has none
+        ("$1[*]", "42.5[*]"),
         ("$4[7]", '[{"rate": {"EUR": 1.5}}][7]'),
         ("$$3.a", "$3.a"),
         ("$1.50", "42.5.50"),

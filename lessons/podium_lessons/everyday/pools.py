@@ -9,6 +9,7 @@ from random import Random
 
 from podium_lessons.everyday.asks import ToolUse
 from podium_lessons.everyday.everyday_data import ToolBank, choose_texts, load_tools
+from podium_lessons.everyday.step_writer import Function
 from podium_lessons.everyday.worker import OPERATIONS
 from pool_registry.actions import JsonValue
 from pool_registry.pool import Pool
@@ -150,3 +151,16 @@ _QUERIES: dict[str, tuple[str, dict[str, str], dict[str, JsonValue]]] = {
         {"company": "12", "status": "paid", "start": "2023-01-01", "end": "2023-03-31"},
     ),
 }
+
+
+def draw_work(tool: ToolBank, taken: Collection[str], split: str, random: Random) -> tuple[WorkerSpec, Function]:
+    """A function that does one piece of work, under a name that is not `taken`."""
+    name = random.choice([name for name in tool.names if name not in taken])
+    parts = {part: random.choice((part, *spellings)) for part, spellings in tool.parts.items()}
+    if len(set(parts.values())) < len(parts):
+        parts = {part: part for part in parts}
+    description = random.choice(choose_texts(tool.descriptions, split))
+    spec = WorkerSpec(
+        name=name, kind="everyday", description=description, config={"work": tool.work, "names": dict(parts)}
+    )
+    return spec, Function(name, parts, tool.need)

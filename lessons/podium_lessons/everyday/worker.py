@@ -28,6 +28,8 @@ TEXT: Mapping[str, JsonValue] = {"type": "string", "minLength": 1, "maxLength": 
 NUMBER: Mapping[str, JsonValue] = {"type": "number"}
 WHOLE: Mapping[str, JsonValue] = {"type": "integer"}
 NUMBERS: Mapping[str, JsonValue] = {"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": 200}
+ITEMS: Mapping[str, JsonValue] = {"type": "array", "maxItems": 200}
+TEXTS: Mapping[str, JsonValue] = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 200}
 MAX_REPLY_CHARS = 4000
 FACTS = {  # what is asked for: the words that find its passage
     "capital": "Government Capital name",
@@ -142,6 +144,17 @@ def read_fact(country: str, fact: str) -> JsonValue:
 
 def _pick_larger(first_name: str, first: float, second_name: str, second: float) -> str:
     return first_name if first >= second else second_name
+
+
+def _pick_smaller(first_name: str, first: float, second_name: str, second: float) -> str:
+    return first_name if first <= second else second_name
+
+
+def _pick_name(names: list[str], numbers: list[float], choose: Callable[[list[float]], float]) -> str:
+    """The name at the place of the number that is chosen. Raises BadCall where their counts differ."""
+    if len(names) != len(numbers):
+        raise BadCall(f"{len(names)} names and {len(numbers)} numbers: give as many")
+    return names[numbers.index(choose(numbers))]
 
 
 _COUNTRY_CODE = {**TEXT, "description": "ISO alpha-2, such as DE."}
@@ -262,6 +275,24 @@ OPERATIONS: dict[str, Operation] = {
         {"first_name": TEXT, "first": NUMBER, "second_name": TEXT, "second": NUMBER},
         {"first_name": "Lima", "first": 3, "second_name": "Oslo", "second": 2},
         _pick_larger,
+    ),
+    "smaller": Operation(
+        {"first_name": TEXT, "first": NUMBER, "second_name": TEXT, "second": NUMBER},
+        {"first_name": "Lima", "first": 3, "second_name": "Oslo", "second": 2},
+        _pick_smaller,
+    ),
+    "count": Operation({"items": ITEMS}, {"items": ["Lima", "Oslo"]}, lambda items: len(items)),
+    "largest": Operation({"numbers": NUMBERS}, {"numbers": [1, 2.5, 3]}, lambda numbers: max(numbers)),
+    "smallest": Operation({"numbers": NUMBERS}, {"numbers": [1, 2.5, 3]}, lambda numbers: min(numbers)),
+    "name_of_largest": Operation(
+        {"names": TEXTS, "numbers": NUMBERS},
+        {"names": ["Lima", "Oslo"], "numbers": [3, 2]},
+        lambda names, numbers: _pick_name(names, numbers, max),
+    ),
+    "name_of_smallest": Operation(
+        {"names": TEXTS, "numbers": NUMBERS},
+        {"names": ["Lima", "Oslo"], "numbers": [3, 2]},
+        lambda names, numbers: _pick_name(names, numbers, min),
     ),
 }
 

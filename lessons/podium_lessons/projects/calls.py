@@ -14,7 +14,8 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-OPERATIONS = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
+from podium_lessons.everyday.step_writer import OPERATIONS
+
 _GAP = re.compile(r"\{(\w+)\}")
 _ARGUMENT = r"(\{\w+\}|\$\d+|-?[0-9][0-9.-]*)"
 _LOOK_UP = re.compile(rf"([a-z][a-z0-9_]+) {_ARGUMENT}")

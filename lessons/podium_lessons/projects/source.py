@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
 from itertools import count as count_up
-from random import Random
 
 from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Turn, renumber_quotes
 from orchestrator.reader.refusal import refuse
 from podium_lessons.everyday.everyday_data import ToolBank, ToolData, choose_texts, load_tools
+from podium_lessons.everyday.pools import draw_work
 from podium_lessons.everyday.questions.question import EverydayQuestion
 from podium_lessons.everyday.solve_asks import make_verifier
+from podium_lessons.everyday.step_writer import Function
 from podium_lessons.everyday.style import write_query
 from podium_lessons.lesson_data import load_lesson_data
 from podium_lessons.projects.calls import LookUp
@@ -32,7 +33,7 @@ from podium_lessons.projects.project_data import (
     list_projects,
     load_project,
 )
-from podium_lessons.projects.write_plan import Function, PlanWriter, list_works
+from podium_lessons.projects.write_plan import PlanWriter, list_works
 from podium_lessons.wordings import expand_choices
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall, WorkerFault
@@ -182,7 +183,7 @@ class _Group:
     def _solve(self, question: _Question, functions: Mapping[str, Function]) -> tuple[Turn, AnyVerifier] | None:
         """The plan and what grades its answer; None where a figure is negative, a comparison is a tie, or there is no
         result."""
-        writer = PlanWriter(self._project.name, self._seed, functions, question.text.gaps)
+        writer = PlanWriter(functions, project=self._project.name, seed=self._seed, gaps=question.text.gaps)
         try:
             places = writer.write(question.data.calls)
         except (BadCall, WorkerFault):
@@ -239,7 +240,7 @@ class _Group:
             spec, functions[name] = self._draw_function(self._project, self._project.tool(name))
             specs.append(spec)
         for work in works:
-            spec, functions[work] = _draw_work(_load_works()[work], [spec.name for spec in specs], self._split, random)
+            spec, functions[work] = draw_work(_load_works()[work], [spec.name for spec in specs], self._split, random)
             specs.append(spec)
         specs += self._draw_foreign([spec.name for spec in specs])
         random.shuffle(specs)
@@ -300,15 +301,3 @@ def _load_works() -> dict[str, ToolBank]:
     """The tools for everything but look-ups."""
     own = {tool.work: tool for tool in load_lesson_data("project_tools", ToolData).tools}
     return {work: own.get(work) or load_tools()[work] for work in ("evaluate", "arithmetic", *own, *OTHER_WORKS)}
-
-
-def _draw_work(tool: ToolBank, taken: Collection[str], split: str, random: Random) -> tuple[WorkerSpec, Function]:
-    name = random.choice([name for name in tool.names if name not in taken])
-    parts = {part: random.choice((part, *spellings)) for part, spellings in tool.parts.items()}
-    if len(set(parts.values())) < len(parts):
-        parts = {part: part for part in parts}
-    description = random.choice(choose_texts(tool.descriptions, split))
-    spec = WorkerSpec(
-        name=name, kind="everyday", description=description, config={"work": tool.work, "names": dict(parts)}
-    )
-    return spec, Function(name, parts, tool.need)

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.reader.refusal import is_refusal
+from podium_lessons.everyday.step_writer import Function
 from podium_lessons.projects.calls import Sum
 from podium_lessons.projects.project_data import KIND, list_projects, load_project
 from podium_lessons.projects.source import GROUP, LEVELS, ProjectSource, open_projects
 from podium_lessons.projects.worker import look_up
-from podium_lessons.projects.write_plan import Function, PlanWriter
+from podium_lessons.projects.write_plan import PlanWriter
 from podium_lessons.scripts.check_worlds import list_failures
 from podium_lessons.worlds.world_data import list_worlds, load_world
 from pool_registry.errors import BadCall, InvalidPool
@@ -124,7 +125,7 @@ def test_a_pool_with_an_unknown_project_or_function_is_an_error_that_names_it(wr
 )
 def test_a_sum_goes_to_a_calculator_or_is_taken_apart(works, calls):
     parts = {part: part for part in ("expression", "first", "operation", "second", "a", "b")}
-    writer = PlanWriter("", 0, {work: Function(work, parts, work) for work in works}, {"n": "4"})
+    writer = PlanWriter({work: Function(work, parts, work) for work in works}, project="", seed=0, gaps={"n": "4"})
     writer.write([Sum("({n} + 2) * 1.5")])
     assert [step.worker for step in writer.steps] == calls
     assert writer.values[len(calls)] == 9

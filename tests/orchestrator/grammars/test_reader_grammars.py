@@ -56,6 +56,7 @@ def test_no_more_needs_than_steps():
         ('1. {"route": "LHR to JFK"}\n2. {"value": "$1", "unit": "km"}\n= $2', True),
         ('1. {"route": "LHR to JFK"}\n2. {"value": 1.5, "unit": "$1", "digits": 3}\n= $2 of $1', True),
         ('1. {"route": "$$5 \\"to\\" $x"}\n2. {"value": -3, "unit": "km", "round": true}\n= it is $$2', True),
+        ('1. {"route": "a"}\n2. {"value": "$1[*].km", "unit": "km"}\n= $1[*].name and $2', True),
         ('1. {"route": "$1"}\n2. {"value": 1, "unit": "km"}\n= $2', False),
         ('1. {"route": "a"}\n2. {"value": "$2", "unit": "km"}\n= $2', False),
         ('1. {"route": "a"}\n2. {"value": "$12", "unit": "km"}\n= $2', False),

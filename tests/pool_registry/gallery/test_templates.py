@@ -46,7 +46,7 @@ def test_every_kind_but_those_of_the_task_families_can_be_added_from_the_gallery
         "everyday",
         "project",
         "lesson_agent",
-    } | {"catalog_tool"}
+    } | {"catalog_tool", "composed"}
     offered = {template.kind for template in templates().values()}
     assert set(KINDS) - offered == families | wrappers_and_worlds
 
