@@ -30,7 +30,7 @@ from trainer.skills.find import add_skill, find_skills, list_skills, remove_skil
 from trainer.skills.generalize import generalize
 from trainer.skills.template import make_template, states
 from trainer.tasks.practice.task_book import TaskBook
-from trainer.tasks.sources.jsonl import TaskLine
+from trainer.tasks.sources.jsonl import NumberRule, TaskLine
 from trainer.traffic.accept import set_consent
 
 pytestmark = pytest.mark.medium
@@ -137,14 +137,14 @@ def test_tasks_make_one_and_those_that_measure_do_not(store):
                       for step in double(21).steps], "answer": "$2"}  # fmt: skip
     other = json.loads(json.dumps(plan).replace("21", "8"))
     book = TaskBook(store.home.root / "tasks" / "mine.jsonl")
-    book.add([TaskLine(query="Twice 21 km, in miles?", answer=26.0976, plan=plan, split="train")])
-    book.add([TaskLine(query="two times 8 km as miles", answer=9.94194, plan=other, split="test")])
+    rule = NumberRule(kind="number", tolerance=0.01)
+    right = TaskLine(query="Twice 21 km, in miles?", answer=26.1, plan=plan, split="train", verifier=rule)
+    wrong = TaskLine(query="two times 8 km as miles", answer=1, plan=other, split="test", verifier=rule)
+    book.add([right, wrong])
     assert find_skills(store, "mine") == []
-    book.replace(
-        "two times 8 km as miles", TaskLine(query="two times 8 km as miles!", answer=1, plan=other, split="train")
-    )
+    book.replace(wrong.query, wrong.model_copy(update={"split": "train"}))
     (skill,) = find_skills(store, "mine")
-    assert "is right on" in skill.problem and "two times 8 km" in skill.problem, "one answer is wrong"
+    assert "is right on 1 of 2" in skill.problem and "two times 8 km" in skill.problem, "one answer is wrong"
     with pytest.raises(InvalidPool, match="not added"):
         add_skill(store, "mine", skill.spec.name)
 
