@@ -95,6 +95,7 @@ _TARGETS = {
     "space": "pool_registry.workers.space:Space",
     "recorded": "pool_registry.workers.recorded:Recorded",
     "orchestrator": "pool_registry.workers.orchestrator:Recursion",
+    "skill": "pool_registry.workers.skill:Skill",
 }
 KINDS = ExtensionTable("podium.workers", Kind, (Kind(name, target) for name, target in _TARGETS.items()), _make_kind)
 

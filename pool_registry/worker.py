@@ -120,6 +120,16 @@ class Visible:
     whole_chars: int = 0  # of an output that a summarizer has shortened: its length before
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """A step of a plan that a worker brings along; its number is its place in the plan, from 1 on, and `access` are
+    the numbers of earlier steps whose outputs it may see."""
+
+    worker: str
+    arguments: Mapping[str, JsonValue]
+    access: tuple[int, ...] = ()
+
+
 class Scope(Protocol):
     """What a running episode offers to a worker that runs an episode of its own."""
 
@@ -128,6 +138,8 @@ class Scope(Protocol):
     async def use_tools(
         self, agent: str, tools: Collection[str], query: str, visible: tuple[Visible, ...]
     ) -> Reply: ...
+
+    async def follow(self, skill: str, plan: Sequence[PlannedCall], answer: JsonValue, call: Call) -> Reply: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +256,11 @@ class Worker(ABC, Generic[C]):
     def only_reads(self) -> bool:
         """Whether no call can change anything outside."""
         return self.cacheable
+
+    @property
+    def called_workers(self) -> tuple[str, ...]:
+        """The workers of its pool that every call of it calls, by name: what they may change, it may change."""
+        return ()
 
     def is_ready(self) -> bool:
         """Whether a call can begin now, and need not wait until something is loaded."""

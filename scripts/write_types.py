@@ -101,6 +101,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     pool.OfferDocument,
     pool.PastedDocument,
     pool.PoolPageState,
+    pool.SkillsDocument,
     pool.TrainingPlan,
     pool.TryForm,
     pool.VersionDifference,

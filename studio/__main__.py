@@ -23,6 +23,7 @@ from studio.cli import (
     publish,
     restore,
     rollout,
+    skills,
     what_if,
 )
 from studio.cli.options import (
@@ -71,6 +72,7 @@ app.add_typer(housekeeping.trash, name="trash")
 app.add_typer(pool.commands, name="pool")
 app.add_typer(export.commands, name="export")
 app.add_typer(memory.commands, name="memory")
+app.add_typer(skills.commands, name="skills")
 app.add_typer(tasks_app, name="tasks")
 app.add_typer(serve.users, name="users")
 app.add_typer(serve.tokens, name="tokens")

@@ -27,7 +27,12 @@ FOLDER, SEPARATOR = "forks", "."  # in the data folder, while such a what-if run
 def list_effectful_steps(variation: Variation, pool: LivePool) -> dict[int, str]:
     """The steps that a variation calls and whose call may change something, with their workers."""
     steps = {step.id: step.worker for turn in variation.turns for step in turn.steps}
-    return {k: steps[k] for k in variation.rerun if steps[k] in pool.workers and pool.workers[steps[k]].has_effects}
+    return {k: steps[k] for k in variation.rerun if _list_effectful(pool, steps[k])}
+
+
+def _list_effectful(pool: LivePool, worker: str) -> list[str]:
+    """The workers whose calls may change something, of one and those that it calls as a skill."""
+    return [name for name in pool.list_called(worker) if pool.workers[name].has_effects]
 
 
 def fork_for(variation: Variation, pool: LivePool) -> Fork:
@@ -39,7 +44,8 @@ def fork_for(variation: Variation, pool: LivePool) -> Fork:
     if not steps:
         raise InvalidEdits([("", "none of the steps that are called again changes anything, so no copy is needed")])
     try:
-        return fork_pool(pool.pool, _choose_folder(), set(steps.values()))
+        needed = {name for worker in steps.values() for name in _list_effectful(pool, worker)}
+        return fork_pool(pool.pool, _choose_folder(), needed)
     except CannotFork as error:
         raise InvalidEdits([("", f"it cannot run on a copy: {error}")]) from error
 

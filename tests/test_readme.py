@@ -25,7 +25,7 @@ def name_document(path: Path) -> str:
 
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "lessons").glob("**/*.md"))]
-GROUPS = ("tasks", "lessons", "jobs", "export", "memory", "users", "tokens")  # commands that have commands
+GROUPS = ("tasks", "lessons", "jobs", "export", "memory", "skills", "users", "tokens")  # commands that have commands
 COMMANDS = sorted(
     {
         (name_document(path), command)

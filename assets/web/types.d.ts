@@ -1561,6 +1561,25 @@ export interface ShownWorkersDetail {
   workers: ShownWorker[];
 }
 
+/** A skill of a pool, or one that it may have: then `questions` are some of those that it was made of, and `problem` says why it cannot be added, "" where it can. */
+export interface SkillLine {
+  name: string;
+  description: string;
+  parameters: string[];
+  /** The workers that it calls, in their order. */
+  steps: string[];
+  /** How it was tested, in a sentence. */
+  record: string;
+  questions: string[];
+  problem: string;
+}
+
+/** The skills that a pool has, and those that were found for it just now. */
+export interface SkillsDocument {
+  skills: SkillLine[];
+  candidates: SkillLine[];
+}
+
 /** The answer on a small graph. */
 export interface SmallAnswer {
   x: number;

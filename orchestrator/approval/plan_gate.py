@@ -66,7 +66,10 @@ class PlanGate:
 def list_effectful_workers(pool: LivePool) -> frozenset[str]:
     """The workers whose calls may have effects, and those that hand calls on to such a worker."""
     effectful = {name for name, live in pool.workers.items() if live.has_effects}
-    helpers = {name: {live.spec.fallback, live.spec.summarizer} for name, live in pool.workers.items()}
+    helpers = {
+        name: {live.spec.fallback, live.spec.summarizer, *live.worker.called_workers}
+        for name, live in pool.workers.items()
+    }
     while more := {name for name in helpers.keys() - effectful if helpers[name] & effectful}:
         effectful |= more
     return frozenset(effectful)

@@ -5,6 +5,7 @@ a limit is reached. Conductor mode (one turn), ParaManager mode (several) and re
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,7 @@ from orchestrator.engine.events import (
 )
 from orchestrator.engine.executor import Recorder, RoundRun
 from orchestrator.engine.final_answer import FinalCall, Finalizer, Presenter
+from orchestrator.engine.fixed_plan import FixedPlan, build_turn, check_plan
 from orchestrator.engine.release import Decision, Orchestrator, PlanRelease, complete_orchestrator
 from orchestrator.errors import InvalidQuery, OrchestratorError
 from orchestrator.orchestrator_name import OrchestratorName
@@ -46,7 +48,7 @@ from pool_registry.deployment_mode import DeploymentMode
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.completion import agent_messages
 from pool_registry.pool import Limits
-from pool_registry.worker import Reply, Visible
+from pool_registry.worker import Call, PlannedCall, Reply, Visible
 
 __all__ = [
     "EpisodeScope",
@@ -504,7 +506,19 @@ class EpisodeScope:
         pool = self.outer.pool.limit_inner({agent}, visible).narrow({agent, *tools})
         return await self._run_inner(f"{AGENT_WITH_TOOLS}:{agent}", with_context(query, visible), pool)
 
-    async def _run_inner(self, name: str, query: str, pool: LivePool) -> Reply:
+    async def follow(self, skill: str, plan: Sequence[PlannedCall], answer: JsonValue, call: Call) -> Reply:
+        """Run the plan that a skill brings along. Raises WorkerFault, and calls nothing, where it cannot run here."""
+        outer = self.outer
+        pool = outer.pool.limit_inner(outer.pool.list_answerers(self.step.worker), call.visible)
+        turn = check_plan(skill, build_turn(plan, answer), pool, outer.pool)
+        query = f"{skill} {json.dumps(dict(call.arguments), ensure_ascii=False)}"
+        # Who let this step run has let its plan run: the skill counts as having the effects of the workers it calls.
+        approved = outer.release is not None or outer.spec.approved
+        return await self._run_inner(skill, query, pool, FixedPlan(skill, turn), approved)
+
+    async def _run_inner(
+        self, name: str, query: str, pool: LivePool, orchestrator: Orchestrator | None = None, approved: bool = False
+    ) -> Reply:
         outer = self.outer
         depth = outer.spec.depth + 1
         if depth > outer.limits.max_depth:
@@ -518,8 +532,9 @@ class EpisodeScope:
                 user=outer.spec.user,
                 source=outer.spec.source,
                 mode=outer.mode,
+                approved=approved,
             ),
-            outer.resolve(name, query, pool),
+            orchestrator or outer.resolve(name, query, pool),
             pool,
             limits=outer.limits,
             sink=outer.sink,

@@ -159,6 +159,16 @@ class LivePool:
             yield name
             name = self.workers[name].spec.fallback
 
+    def list_called(self, name: str) -> list[str]:
+        """A worker of this pool and those that it calls itself, as a skill does, and they again; those of them that are
+        there."""
+        names, called = [name], dict[str, None]()
+        for worker in names:  # grows as it goes
+            if worker in self.workers and worker not in called:
+                called[worker] = None
+                names += self.workers[worker].worker.called_workers
+        return list(called)
+
     def find_judge(self, name: str) -> LiveWorker | None:
         """The worker that is to grade an answer, one that only judges or any other; None where it is not there."""
         return self.judges.get(name) or self.workers.get(name)

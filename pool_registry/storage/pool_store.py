@@ -268,6 +268,11 @@ def _to_stored_pool(row: PoolVersionRow) -> StoredPool:
     return StoredPool(pool, row.version, row.created_at.replace(tzinfo=UTC))
 
 
+def drop_opened(content_hash: str) -> None:
+    """Keep no copy of a version's content in this process: its row is deleted."""
+    _opened.pop(content_hash, None)
+
+
 def _dump_body(pool: Pool) -> str:
     return json.dumps(pool.model_dump(mode="json"), ensure_ascii=False)
 

@@ -105,8 +105,8 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     home: HomeOption = None,
 ) -> None:
-    """Delete runs for good, by who sent them and when: from traces, tasks, lessons, jobs, the trash and the copies of
-    the database. They cannot be put back."""
+    """Delete runs for good, by who sent them and when: from traces, tasks, skills, lessons, jobs, the trash and the
+    copies of the database. They cannot be put back."""
     from studio.housekeeping.forgetting import Sender, forget
 
     if source not in ("", *SOURCES):

@@ -27,11 +27,12 @@ from pool_registry.errors import StorageError
 from pool_registry.storage.backups import list_backups
 from pool_registry.storage.data_folder import Home
 from pool_registry.storage.database import writing
+from studio.housekeeping.forget_skills import forget_skills
 from studio.housekeeping.trash import Trash
 from studio.model_server.kept_responses import KeptResponses
 from trainer.jobs.queue import JobStore
 from trainer.tasks.practice.task_book import TaskBook
-from trainer.tasks.practice.traffic_record import SUFFIX, forget_questions
+from trainer.tasks.practice.traffic_record import SUFFIX, digest_query, forget_questions
 from trainer.tasks.sources.jsonl import SourceRun
 
 MANY_JOBS = 100_000
@@ -133,9 +134,11 @@ def forget(store: Store, sender: Sender, dry_run: bool = False) -> Forgotten:
         )
     for file in sorted((store.home.root / "tasks").glob(f"*{SUFFIX}")):
         forget_questions(file, queries)
+    digests = {digest_query(query) for query in queries}
+    forgotten.counts["skills"] = forget_skills(store.engine, everything.keys(), digests)
     _forget_in_files(store, marks, forgotten)
     _forget_in_trash(store, marks, forgotten)
-    _forget_in_copies(store.home, conditions, forgotten)
+    _forget_in_copies(store.home, conditions, everything, forgotten)
     _delete_rows(store.engine, chosen, forgotten)
     _empty_log(store.engine, forgotten)
     return Forgotten(+forgotten.counts, forgotten.stays)
@@ -213,14 +216,20 @@ def _find_in_copies(home: Home, conditions: Sequence[ColumnElement[bool]]) -> di
     return chosen
 
 
-def _forget_in_copies(home: Home, conditions: Sequence[ColumnElement[bool]], forgotten: Forgotten) -> None:
-    """Delete the same runs from each copy of the database, which may hold some that the database no longer has."""
+def _forget_in_copies(
+    home: Home, conditions: Sequence[ColumnElement[bool]], gone: Mapping[str, str], forgotten: Forgotten
+) -> None:
+    """Delete the same runs from each copy of the database, which may hold some that the database no longer has, and the
+    skills that were made of those `gone`."""
     for backup in list_backups(home):
         engine = create_engine(f"sqlite:///{backup.path}")
         try:
             chosen, under_way = _find_runs(engine, conditions)
             everything = chosen | dict.fromkeys(under_way, "")  # in a copy nothing runs
-            if everything:
+            skills = forget_skills(
+                engine, {**everything, **gone}.keys(), {digest_query(query) for query in gone.values()}
+            )
+            if everything or skills:
                 _delete_rows(engine, everything, Forgotten())
                 _empty_log(engine, forgotten)
                 forgotten.counts["copies of the database"] += 1

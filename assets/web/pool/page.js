@@ -17,6 +17,7 @@ import { Gallery } from "./gallery.js";
 import { openMemory } from "./memory.js";
 import { openTraining } from "./training.js";
 import { openLimits, openMode, openManage, openNew } from "./settings.js";
+import { openSkills } from "./skills.js";
 import { openPoolFile } from "./imports.js";
 import { pasteBox } from "./paste.js";
 import { recallView, redrawOpenCard, viewSwitch, workerTable } from "./table.js";
@@ -228,6 +229,7 @@ export class PoolPage {
       ? [
         needs(button("Limits", () => openLimits(this)), "pool/save_limits"),
         button(pool.limits.memory === "off" ? "Memory" : "Memory on", () => openMemory(this)),
+        button("Skills", () => openSkills(this)),
         button("Binding", () => openBinding(this)),
         needs(button("Rename or delete", () => openManage(this)), "pool/rename_pool"),
         el("a", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }, "Export"),

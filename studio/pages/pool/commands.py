@@ -1,6 +1,7 @@
 """The commands of the Pool page; most return the page's new state.
 
-Those of the gallery, the importers, the failure memory, bindings, training and evidence have files of their own.
+Those of the gallery, the importers, the failure memory, skills, bindings, training and evidence have files of their
+own.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from studio.pages.pool.manage_commands import ManageCommands
 from studio.pages.pool.memory_commands import MemoryCommands
 from studio.pages.pool.paste_commands import PasteCommands, explain_text
 from studio.pages.pool.schema import TryForm
+from studio.pages.pool.skill_commands import SkillCommands
 from studio.pages.pool.training_commands import TrainingCommands
 from studio.pages.pool.try_worker import alone, build_observation, make_arguments
 from studio.pages.pool.version_diff import build_version_diff
@@ -53,6 +55,7 @@ class PoolCommands(PageCommands):
             ImportCommands(runtime, self._edit),
             PasteCommands(runtime),
             MemoryCommands(runtime, self._edit),
+            SkillCommands(runtime, self._edit),
             BindingCommands(runtime),
             TrainingCommands(runtime),
             FactsCommands(runtime),

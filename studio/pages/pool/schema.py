@@ -282,6 +282,29 @@ class MemoryDocument(PageDocument):
     lessons: list[LessonDocument]
 
 
+# Skills
+
+
+class SkillLine(PageDocument):
+    """A skill of a pool, or one that it may have: then `questions` are some of those that it was made of, and `problem`
+    says why it cannot be added, "" where it can."""
+
+    name: str
+    description: str
+    parameters: list[str]
+    steps: list[str] = Field(description="The workers that it calls, in their order.")
+    record: str = Field(description="How it was tested, in a sentence.")
+    questions: list[str]
+    problem: str
+
+
+class SkillsDocument(PageDocument):
+    """The skills that a pool has, and those that were found for it just now."""
+
+    skills: list[SkillLine]
+    candidates: list[SkillLine]
+
+
 # Bindings
 
 

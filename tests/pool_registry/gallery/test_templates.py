@@ -47,8 +47,9 @@ def test_every_kind_but_those_of_the_task_families_can_be_added_from_the_gallery
         "project",
         "lesson_agent",
     } | {"catalog_tool", "composed"}
+    of_a_persons_runs = {"skill"}
     offered = {template.kind for template in templates().values()}
-    assert set(KINDS) - offered == families | wrappers_and_worlds
+    assert set(KINDS) - offered == families | wrappers_and_worlds | of_a_persons_runs
 
 
 @pytest.mark.parametrize("id", [id for id in PRESETS if templates()[id].needs not in ("nothing", "a model", "a key")])
