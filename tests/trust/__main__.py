@@ -39,7 +39,8 @@ ALL_MINUTES = 30  # in which all promises are to be tried on two quiet cores
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the trials of one promise came to. `problem` says why they could not be made."""
+    """What the trials of one promise came to, and the seconds by the clock and of processors. `problem` says why they
+    could not be made."""
 
     promise: Promise
     trials: int
@@ -48,6 +49,7 @@ class Outcome:
     failed_tests: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     problem: str = ""
+    processor_s: float = 0.0
 
     @property
     def upper_bound(self) -> float:
@@ -111,7 +113,8 @@ def report_promise(promise: Promise, quick: bool, share: float) -> Outcome:
     """Try a promise, and say on standard error what came of it."""
     outcome = try_promise(promise, quick, share)
     said = outcome.problem or f"{outcome.trials:,} trials, {outcome.failures:,} failures"
-    print(f"{promise.name}: {said}, {format_minutes(outcome.seconds)}", file=sys.stderr, flush=True)
+    minutes = f"{format_minutes(outcome.seconds)}, {format_minutes(outcome.processor_s)} of processors"
+    print(f"{promise.name}: {said}, {minutes}", file=sys.stderr, flush=True)
     return outcome
 
 
@@ -144,9 +147,7 @@ def try_promise(promise: Promise, quick: bool = False, share: float = 1.0) -> Ou
         record = json.loads(file.read_text(encoding="utf-8"))
     if record["failures"]:
         print(done.stdout[-3000:], file=sys.stderr)
-    return Outcome(
-        promise, record["trials"], record["failures"], seconds, tuple(record["failed_tests"]), tuple(record["skipped"])
-    )
+    return read_outcome(promise, {**record, "seconds": seconds, "problem": ""})
 
 
 def format_table(outcomes: Sequence[Outcome]) -> str:
@@ -207,7 +208,8 @@ def keep_outcomes(file: Path, outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 def read_outcome(promise: Promise, row: Mapping[str, Any]) -> Outcome:
     failed, skipped = tuple(row["failed_tests"]), tuple(row["skipped"])
-    return Outcome(promise, row["trials"], row["failures"], row["seconds"], failed, skipped, row["problem"])
+    seconds, processor_s = row["seconds"], row.get("processor_s", 0.0)
+    return Outcome(promise, row["trials"], row["failures"], seconds, failed, skipped, row["problem"], processor_s)
 
 
 def write_document(table: str) -> None:
