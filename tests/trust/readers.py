@@ -171,10 +171,11 @@ class Reader:
         kinds = [*self.places, *self.names.values()]
         seconds = 0.0
         for long in [place for place, kind in enumerate(kinds) if kind in FILLS]:
-            lengths = [chars if place == long else SHORT for place in range(len(kinds))]
+            # The short ones have no end of their own: whether a text holds them must not depend on its length.
+            short, whole = write_text(shape, SHORT)[:-1], write_text(shape, chars)
+            texts = [whole if place == long else short for place in range(len(kinds))]
             values = [
-                FILLS[kind](write_text(shape, length)) if kind in FILLS else others[kind]
-                for kind, length in zip(kinds, lengths, strict=True)
+                FILLS[kind](text) if kind in FILLS else others[kind] for kind, text in zip(kinds, texts, strict=True)
             ]
             by_place, by_name = (
                 values[: len(self.places)],
