@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sysconfig
 import tomllib
 from importlib.metadata import distribution
@@ -38,6 +39,13 @@ def test_the_lock_file_holds_every_dependency_in_a_version_that_fits_with_its_ha
         (version,) = locked[canonicalize_name(requirement.name)][0].specifier
         assert version.operator == "==" and requirement.specifier.contains(version.version), line
     assert [name for name, (_, hashes) in locked.items() if not hashes] == []
+
+
+@pytest.mark.parametrize(("switches", "is_locked"), [([], True), (["LOCKED="], False)])
+def test_setup_installs_the_lock_file_by_its_hashes_unless_a_switch_asks_for_the_newest(switches, is_locked):
+    command = ["make", "--dry-run", "--always-make", "setup", *switches]
+    steps = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert ("--require-hashes -r requirements.lock" in steps) == is_locked
 
 
 def test_the_lock_file_names_no_index():

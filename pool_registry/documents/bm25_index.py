@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pool_registry.errors import WorkerFault
+
 TITLE_WEIGHT = 3  # a passage's title counts as often as this
 
 
@@ -42,11 +44,14 @@ def library() -> Any:
 
 
 def build(titled: Sequence[tuple[str, str]], folder: Path) -> None:
-    """Index (title, text) pairs into `folder`, which must be empty or new."""
+    """Index (title, text) pairs into `folder`, which must be empty or new. Raises WorkerFault without a word."""
     bm25s = library()
     texts = [" ".join([title] * TITLE_WEIGHT + [text]) for title, text in titled]
+    tokens = bm25s.tokenize(texts, stopwords=None, show_progress=False, return_ids=False)
+    if not any(tokens):
+        raise WorkerFault("no_words", "the texts hold no word of two letters or more; add files with words to search")
     retriever = bm25s.BM25(method="lucene")
-    retriever.index(bm25s.tokenize(texts, stopwords=None, show_progress=False, return_ids=False), show_progress=False)
+    retriever.index(tokens, show_progress=False)
     retriever.save(str(folder))
 
 

@@ -8,7 +8,10 @@ from pool_registry.actions import JsonValue
 from pool_registry.gallery.providers import provider_of
 from pool_registry.imports import worker_name
 from pool_registry.network.address_policy import is_own_host
+from pool_registry.text import shorten
 from pool_registry.worker import WorkerSpec
+
+MAX_DESCRIPTION = 2000
 
 
 def make_model_worker(
@@ -31,4 +34,4 @@ def make_model_worker(
 def describe_model(model: str, base_url: str, server: str = "") -> str:
     host = urlsplit(base_url).hostname or ""
     place = "on this machine" if is_own_host(host) else f"at {host}"
-    return f"A language model {place} ({model}{f', {server}' if server else ''})."
+    return shorten(f"A language model {place} ({model}{f', {server}' if server else ''}).", MAX_DESCRIPTION)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,6 +48,9 @@ _NAME = "_podium_command"
 _HALF = re.compile("[\ud800-\udfff]")  # of a pair, which JSON can escape and UTF-8 cannot write
 _HALF_OR_NUL = re.compile("[\x00\ud800-\udfff]")  # PostgreSQL does not take NUL, nor does the name of a file
 FILE_CONTENTS = ("text", "yaml")  # fields whose commands say themselves what a file without text is
+FILES = frozenset((*FILE_CONTENTS, "data", "answers"))  # fields that hold a whole file
+MAX_CHARS = 1_000_000  # of a text in any other field, as of a query
+_PIECE = 2**20  # characters that are searched between two moments at which other threads may go on
 NOT_STORABLE = "this holds something that is no character; type it again"
 
 
@@ -94,25 +97,37 @@ class PageCommands:
         return answer(work)
 
     def check(self, command: Command, fields: Fields) -> None:  # noqa: ARG002  a page may go by the command
-        """Raise InvalidPool for fields that no command takes: texts that neither a file nor a database can hold."""
+        """Raise InvalidPool for fields that no command takes: too long ones, and texts that neither a file nor a
+        database can hold."""
+        long = [name for name in fields if name not in FILES and any(map(_is_long, _list_texts(fields[name])))]
+        if long:
+            raise InvalidPool([(name, f"this has more than {MAX_CHARS:,} characters; shorten it") for name in long])
         refused = {name: _HALF if name in FILE_CONTENTS else _HALF_OR_NUL for name in fields}
         if problems := [(name, NOT_STORABLE) for name, parts in refused.items() if _holds(parts, fields[name])]:
             raise InvalidPool(problems)
 
 
 def _holds(pattern: re.Pattern[str], document: Any) -> bool:
-    """Whether a text of a document matches. Without recursion: a page may send what is nested as deep as Python's own
-    stack."""
+    """Whether a text of a document matches the pattern of a character."""
+    texts = _list_texts(document)
+    return any(pattern.search(text, start, start + _PIECE) for text in texts for start in range(0, len(text), _PIECE))
+
+
+def _is_long(text: str) -> bool:
+    return len(text) > MAX_CHARS
+
+
+def _list_texts(document: Any) -> Iterator[str]:
+    """The texts of a document. Without recursion: a page may send what is nested as deep as Python's own stack."""
     rest = [document]
     while rest:
         value = rest.pop()
-        if isinstance(value, str) and pattern.search(value):
-            return True
-        if isinstance(value, Mapping):
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, Mapping):
             rest += [*value, *value.values()]
         elif isinstance(value, list):
             rest += value
-    return False
 
 
 def command_routes(page: str, commands: PageCommands) -> APIRouter:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from pool_registry.errors import InvalidPool
 from studio.frame.commands import Fields, PageCommands, PageReply, command, command_routes, words
 from studio.runtime import Runtime
 from studio.search.find import find_places
+
+MAX_CHARS = 1000
 
 
 class SearchCommands(PageCommands):
@@ -17,7 +20,10 @@ class SearchCommands(PageCommands):
 
     @command("viewer")
     def _find(self, fields: Fields) -> PageReply:
-        hits = find_places(self._runtime, words(fields, "text"))
+        text = words(fields, "text")
+        if len(text) > MAX_CHARS:
+            raise InvalidPool([("text", f"search for {MAX_CHARS:,} characters at most")])
+        hits = find_places(self._runtime, text)
         return PageReply("", {"hits": [hit.to_json() for hit in hits]})
 
 

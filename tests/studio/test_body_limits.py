@@ -48,9 +48,14 @@ def find_limits(app: FastAPI, path: str) -> BodyLimits:
     return next((limits for start, limits in rows.items() if path.startswith(start)), PAGE) or CONVERSATION
 
 
+def list_every_post(app: FastAPI) -> list[str]:
+    """The routes that take a body."""
+    return sorted({row.split()[1] for row, _ in list_endpoints(app.routes) if row.startswith("POST ")})
+
+
 def list_posts(app: FastAPI) -> list[str]:
     """The routes that take a body; of a page's commands, which share one function, the first."""
-    paths = sorted({row.split()[1] for row, _ in list_endpoints(app.routes) if row.startswith("POST ")})
+    paths = list_every_post(app)
     commands = [path for path in paths if path.startswith("/api/pages/")]
     return [path for path in paths if path not in commands] + commands[:1]
 

@@ -18,9 +18,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ ALL_MINUTES = 30  # in which all promises are to be tried on two quiet cores
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the trials of one promise came to. `problem` says why they could not be made."""
+    """What the trials of one promise came to, and the seconds by the clock and of processors. `problem` says why they
+    could not be made."""
 
     promise: Promise
     trials: int
@@ -48,6 +50,7 @@ class Outcome:
     failed_tests: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     problem: str = ""
+    processor_s: float = 0.0
 
     @property
     def upper_bound(self) -> float:
@@ -88,7 +91,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="as few trials as CI makes")
     parser.add_argument("--share", type=float, default=1.0, help="of the full counts, never less than --quick makes")
     parser.add_argument(
-        "--processes", type=int, default=2, help="promises that are tried at a time, beside one that waits"
+        "--processes", type=int, default=3, help="promises that are tried at a time, beside one that waits"
     )
     parser.add_argument("--json", type=Path, help="a file that keeps the outcomes")
     parser.add_argument("--document", action="store_true", help="put the table into docs/reliability.md")
@@ -99,29 +102,42 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def try_promises(promises: Sequence[Promise], processes: int, quick: bool, share: float) -> list[Outcome]:
-    """Try so many promises at a time, and beside them one that mostly waits."""
-    with ThreadPoolExecutor(processes) as busy, ThreadPoolExecutor(1) as idle:
-        tries = [
-            (idle if promise.waits else busy).submit(report_promise, promise, quick, share) for promise in promises
-        ]
+    """Try so many promises at a time, and beside them one that mostly waits. What is built of the files that ship, such
+    as an index, is built once for all of them."""
+    with (
+        tempfile.TemporaryDirectory(prefix="podium-trust-") as built,
+        ThreadPoolExecutor(processes) as busy,
+        ThreadPoolExecutor(1) as idle,
+    ):
+        try_one = partial(report_promise, count=partial(choose_count, quick=quick, share=share), built=built)
+        tries = [(idle if promise.waits else busy).submit(try_one, promise) for promise in promises]
         return [outcome.result() for outcome in tries]
 
 
-def report_promise(promise: Promise, quick: bool, share: float) -> Outcome:
+def choose_count(promise: Promise, quick: bool, share: float) -> int:
+    """How many trials its tests are asked for; 0 where they choose by themselves."""
+    return promise.quick if quick else max(promise.quick, round(promise.full * share))
+
+
+def report_promise(promise: Promise, count: Callable[[Promise], int], built: str) -> Outcome:
     """Try a promise, and say on standard error what came of it."""
-    outcome = try_promise(promise, quick, share)
+    outcome = try_promise(promise, count(promise), built)
     said = outcome.problem or f"{outcome.trials:,} trials, {outcome.failures:,} failures"
-    print(f"{promise.name}: {said}, {format_minutes(outcome.seconds)}", file=sys.stderr, flush=True)
+    minutes = f"{format_minutes(outcome.seconds)}, {format_minutes(outcome.processor_s)} of processors"
+    print(f"{promise.name}: {said}, {minutes}", file=sys.stderr, flush=True)
     return outcome
 
 
-def try_promise(promise: Promise, quick: bool = False, share: float = 1.0) -> Outcome:
+def try_promise(promise: Promise, count: int, built: str) -> Outcome:
     """Run the tests of a promise in a process of their own."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "trials.json"
-        count = promise.quick if quick else max(promise.quick, round(promise.full * share))
-        variables = {trials.VARIABLE: str(count) if count else "", record_trials.VARIABLE: str(file)}
+        variables = {
+            trials.VARIABLE: str(count) if count else "",
+            record_trials.VARIABLE: str(file),
+            "PODIUM_BUILT": built,
+        }
         plugin = ["-p", "no:cacheprovider", "-p", "tests.trust.record_trials"]
         command = [sys.executable, "-m", "pytest", *plugin, "-k", promise.only, *promise.tests]
         try:
@@ -144,9 +160,7 @@ def try_promise(promise: Promise, quick: bool = False, share: float = 1.0) -> Ou
         record = json.loads(file.read_text(encoding="utf-8"))
     if record["failures"]:
         print(done.stdout[-3000:], file=sys.stderr)
-    return Outcome(
-        promise, record["trials"], record["failures"], seconds, tuple(record["failed_tests"]), tuple(record["skipped"])
-    )
+    return read_outcome(promise, {**record, "seconds": seconds, "problem": ""})
 
 
 def format_table(outcomes: Sequence[Outcome]) -> str:
@@ -207,7 +221,8 @@ def keep_outcomes(file: Path, outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 def read_outcome(promise: Promise, row: Mapping[str, Any]) -> Outcome:
     failed, skipped = tuple(row["failed_tests"]), tuple(row["skipped"])
-    return Outcome(promise, row["trials"], row["failures"], row["seconds"], failed, skipped, row["problem"])
+    seconds, processor_s = row["seconds"], row.get("processor_s", 0.0)
+    return Outcome(promise, row["trials"], row["failures"], seconds, failed, skipped, row["problem"], processor_s)
 
 
 def write_document(table: str) -> None:

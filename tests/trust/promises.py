@@ -312,11 +312,18 @@ PROMISES = (
     ),
     Promise(
         "linear time",
-        "Every function that takes texts alone reads them in linear time (a power of 1.2 of their length at most)",
+        "Every function that takes texts reads them in linear time (a power of 1.2 of their length at most)",
         "a function and a shape of text",
         "list",
         ("tests/trust/test_text_growth.py",),
         "linear_time",
+    ),
+    Promise(
+        "forms and routes",
+        "What a form, a page's command or a route is sent is read in linear time, and off its server's event loop",
+        "a field and a shape of text",
+        "list",
+        ("tests/trust/test_form_growth.py", "tests/studio/test_route_growth.py"),
     ),
     Promise(
         "schemas",

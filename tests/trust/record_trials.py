@@ -22,6 +22,7 @@ class Record:
     failures: int = 0
     failed_tests: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    processor_s: float = 0.0  # of this process and of those that it has awaited
 
 
 RECORD = Record()
@@ -44,4 +45,5 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish() -> None:
+    RECORD.processor_s = sum(os.times()[:4])
     Path(os.environ[VARIABLE]).write_text(json.dumps(asdict(RECORD)), encoding="utf-8")

@@ -95,7 +95,11 @@ class GalleryCommands(PageCommands):
     def _add_found(self, fields: Fields) -> PageReply:
         """Add one model of a server that was found."""
         model, base_url = text(fields, "model"), text(fields, "base_url")
-        return self._add(fields, make_model_worker(model, base_url, words(fields, "server") or "model server"))
+        try:
+            spec = make_model_worker(model, base_url, words(fields, "server") or "model server")
+        except ValueError as error:
+            raise InvalidPool([("base_url", f"this is not a URL: {error}")]) from error
+        return self._add(fields, spec)
 
     @command("editor")
     def _list_models(self, fields: Fields) -> PageReply:

@@ -130,6 +130,7 @@ def test_links_and_hidden_files_stay_unread(folder, tmp_path):
         (lambda place: place.mkdir(), "documents_empty"),
         (lambda place: (place.mkdir(), (place / "a.png").write_bytes(b"x")), "documents_empty"),
         (lambda place: place.write_text("x"), "documents_unreadable"),
+        (lambda place: (place.mkdir(), (place / "a.txt").write_text("- a - b ! ?")), "no_words"),
     ],
 )
 def test_a_place_without_documents_says_so(tmp_path, make, code):

@@ -131,6 +131,16 @@ def test_what_is_no_character_is_a_problem_at_its_field(client, text, place):
     assert reply["problems"] == [["name", "this holds something that is no character; type it again"]]
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_text_of_megabytes_is_refused_at_its_field_unless_that_holds_a_file(client, nested):
+    long = "a" * 1_000_001
+    fields = {"name": [{"a": long}] if nested else long}
+    reply = client.post("/api/pages/pool/create", json=fields).json()
+    assert reply["problems"] == [["name", "this has more than 1,000,000 characters; shorten it"]]
+    reply = client.post("/api/pages/pool/recognise", json={"text": long}).json()
+    assert "1,000,000" not in str(reply["problems"])
+
+
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"7", b'"text"', b"{", b"\xff", b"name=ada"])
 def test_a_body_that_is_not_an_object_is_refused(client, body):
     answer = client.post("/api/pages/toy/greet", content=body, headers={"content-type": "application/json"})

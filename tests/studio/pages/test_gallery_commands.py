@@ -131,6 +131,13 @@ def test_servers_on_this_machine_are_found_and_their_models_answer(commands, poo
         assert commands.run("list_models", {"base_url": base_url})["models"][0] == "acme/small-1"
 
 
+def test_a_model_with_a_long_name_is_described_in_short_and_an_address_that_is_none_is_refused(commands, pool):
+    found = {"pool": pool, "model": "a" * 30_000, "base_url": "http://127.0.0.1:9"}
+    assert commands.run("add_found", found)["ok"]
+    refused = commands.run("add_found", {**found, "base_url": "http://["})
+    assert refused["problems"] == (("base_url", "this is not a URL: Invalid IPv6 URL"),)
+
+
 def test_two_versions_are_compared_field_by_field(commands, pool):
     added(commands, pool, "calculator")
     added(commands, pool, "units")

@@ -66,3 +66,8 @@ def test_a_kind_shows_a_few(find, runtime):
 def test_whatever_is_typed_has_an_answer(client, text):
     reply = client.post("/api/pages/search/find", json={"text": text}).json()
     assert reply["ok"] or reply["problems"]
+
+
+def test_a_text_that_is_too_long_to_search_for_is_refused_at_its_field(client):
+    reply = client.post("/api/pages/search/find", json={"text": "a" * 100_000}).json()
+    assert reply["problems"] == [["text", "search for 1,000 characters at most"]]

@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from random import Random
 
 import pytest
@@ -36,8 +38,47 @@ print("started", flush=True)
 time.sleep(600)
 """
 TASKS = 40
+LANES = 4  # folders in which jobs live at once: half of a trial is waiting
 LONGEST_S = 2.0  # from the start of the job until the studio is killed
 ENDS_S = 300.0
+
+
+class Lane:
+    """A data folder with a pool, and a studio at a time that starts a job in it."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self._random = Random(seed)
+        folder.mkdir()
+        write_tasks(folder / "sums.jsonl")
+        self._store = open_store(find_home(str(folder / "home")))
+        self._jobs = JobStore(self._store.engine, self._store.home)
+        self._store.pools.save(
+            Pool(name="sums", workers=(WorkerSpec(name="calculator", kind="calculator", description="Sums."),))
+        )
+        section = {"orchestrators": ["oracle"], "source": f"file:{folder / 'sums.jsonl'}", "count": TASKS}
+        self._recipe = parse_recipe(json.dumps({"name": "measure", "pool": "sums", "evaluate": section}))
+
+    def kill_a_studio(self) -> bool:
+        """Kill a studio at some moment after it has started a job, and check what becomes of the job. Returns whether
+        the job lived when its studio was killed."""
+        key = self._jobs.submit(self._recipe).id
+        command = [sys.executable, "-c", STUDIO, str(self._store.home.root), key]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as studio:
+            assert studio.stdout is not None and studio.stdout.readline() == "started\n"
+            time.sleep(self._random.uniform(0, LONGEST_S))
+            os.killpg(studio.pid, signal.SIGKILL)  # as a terminal that closes takes its processes along
+        lived = self._is_under_way(key)
+        until(lambda: not self._is_under_way(key), ENDS_S, every=0.1)
+        ended = self._jobs.get(key)
+        assert (ended.state, ended.message) == ("done", ""), self._jobs.folder(key).log.read_text()[-2000:]
+        assert len(read_results(self._jobs.folder(key).results)) == TASKS
+        return lived
+
+    def _is_under_way(self, key: str) -> bool:
+        return self._jobs.get(key).state in ("queued", "running")
+
+    def close(self) -> None:
+        self._store.close()
 
 
 def write_tasks(file: Path) -> None:
@@ -50,25 +91,23 @@ def write_tasks(file: Path) -> None:
 
 @pytest.mark.slow
 def test_a_job_lives_on_when_its_studio_is_killed(tmp_path):
-    random, trials = Random(5), choose_trials(3)
-    write_tasks(tmp_path / "sums.jsonl")
-    store = open_store(find_home(str(tmp_path / "home")))
-    jobs = JobStore(store.engine, store.home)
-    store.pools.save(
-        Pool(name="sums", workers=(WorkerSpec(name="calculator", kind="calculator", description="Sums."),))
-    )
-    section = {"orchestrators": ["oracle"], "source": f"file:{tmp_path / 'sums.jsonl'}", "count": TASKS}
-    recipe = parse_recipe(json.dumps({"name": "measure", "pool": "sums", "evaluate": section}))
-    for _ in range(trials):
-        key = jobs.submit(recipe).id
-        command = [sys.executable, "-c", STUDIO, str(store.home.root), key]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as studio:
-            assert studio.stdout is not None and studio.stdout.readline() == "started\n"
-            time.sleep(random.uniform(0, LONGEST_S))
-            os.killpg(studio.pid, signal.SIGKILL)  # as a terminal that closes takes its processes along
-        until(lambda: jobs.get(key).state not in ("queued", "running"), ENDS_S)  # noqa: B023
-        count_trials()
-        ended = jobs.get(key)
-        assert (ended.state, ended.message) == ("done", ""), jobs.folder(key).log.read_text()[-2000:]
-        assert len(read_results(jobs.folder(key).results)) == TASKS
-    store.close()
+    trials, made = choose_trials(3), 0
+    lanes = [Lane(tmp_path / f"lane-{seed}", seed) for seed in range(min(LANES, trials))]
+    free: SimpleQueue[Lane] = SimpleQueue()
+    for lane in lanes:
+        free.put(lane)
+
+    def kill_one(_: int) -> bool:
+        lane = free.get()
+        try:
+            return lane.kill_a_studio()
+        finally:
+            free.put(lane)
+
+    with ThreadPoolExecutor(len(lanes)) as threads:
+        while made < trials:  # a job that had ended by itself was no trial
+            for lived in threads.map(kill_one, range(trials - made)):
+                made += lived
+                count_trials(int(lived))
+    for lane in lanes:
+        lane.close()

@@ -28,7 +28,7 @@ TYPES = {
     "null": "null", "none": "null", "nonetype": "null",
 }  # fmt: skip
 _SUBTYPE = re.compile(r"(\w+)\s*\[(.*)\]", re.DOTALL)
-_OPTIONAL = re.compile(r"\(optional\)|,?\s*\boptional\b(?!\s*\[)\.?", re.IGNORECASE)
+_OPTIONAL = re.compile(r"\(optional\)|(?:,\s*|(?<![\s,])\s+)?\boptional\b(?!\s*\[)\.?", re.IGNORECASE)
 
 
 def read_tools(value: object) -> tuple[Tool, ...]:
@@ -155,16 +155,18 @@ def _translate(rule: object, depth: int) -> dict[str, Any]:
 def _find_required(names: object, properties: Mapping[str, Any]) -> list[str]:
     """The required properties; without a list of names, those that are marked as such themselves."""
     if isinstance(names, list):
-        return [name for name in properties if name in names]
+        required = {name for name in names if isinstance(name, str)}
+        return [name for name in properties if name in required]
     return [name for name, rule in properties.items() if isinstance(rule, Mapping) and rule.get("required") is True]
 
 
-def _translate_type(written: object) -> dict[str, Any]:
+def _translate_type(written: object, depth: int = 0) -> dict[str, Any]:
     """The rule that a type stands for: {} for any. `str, optional`, `List[int]` and `dict` are Python's and BFCL's."""
-    if isinstance(written, list):
-        names = dict.fromkeys(name for item in written for name in [_translate_type(item).get("type")] if name)
+    if isinstance(written, list) and depth <= MAX_DEPTH:
+        types = [_translate_type(item, depth + 1).get("type") for item in written]
+        names = dict.fromkeys(filter(None, types))
         return {"type": list(names)} if names and len(names) == len(written) else {}
-    if not isinstance(written, str):
+    if not isinstance(written, str) or depth > MAX_DEPTH:
         return {}
     text = _OPTIONAL.sub("", written).strip()
     inner = _SUBTYPE.fullmatch(text)
@@ -173,9 +175,9 @@ def _translate_type(written: object) -> dict[str, Any]:
         return {"type": name} if name else {}
     outer = inner[1].casefold()
     if outer == "optional":
-        return _translate_type(inner[2])
+        return _translate_type(inner[2], depth + 1)
     name = TYPES.get(outer, "")
-    items = _translate_type(inner[2]) if name == "array" and "," not in inner[2] else {}
+    items = _translate_type(inner[2], depth + 1) if name == "array" and "," not in inner[2] else {}
     return {"type": name, **({"items": items} if items else {})} if name else {}
 
 
