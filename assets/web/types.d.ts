@@ -985,6 +985,10 @@ export interface LessonDocument {
   tokens: number;
   cost: number;
   created_at: string;
+  /** The episode that was right with it; empty before one was. */
+  retry: string;
+  shown: number;
+  helped: number;
 }
 
 export interface Limits {
@@ -1103,7 +1107,7 @@ export interface MeasuredCheckpoint {
   shares: Record<string, number>;
 }
 
-/** A pool's failure memory: who writes it (`gone` when that agent is not there any more), newest lesson first. */
+/** A pool's failure memory: who writes it (`gone` when that agent is not there any more), newest lesson first, and what it brings by the last measurement. */
 export interface MemoryDocument {
   mode: string;
   agents: string[];
@@ -1111,6 +1115,19 @@ export interface MemoryDocument {
   count: number;
   read: number;
   lessons: LessonDocument[];
+  gain: MemoryGain | null;
+}
+
+/** The shares of held-out tasks that are right without and with the lessons, and the paired difference. `state` is the job's; there are no figures before it has some of both. */
+export interface MemoryGain {
+  job: string;
+  state: string;
+  orchestrator: string;
+  tasks: number;
+  without: number | null;
+  with_lessons: number | null;
+  difference: [number, number, number] | null;
+  ended_at: string;
 }
 
 /** A model on which a role agent can run. */

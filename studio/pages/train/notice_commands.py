@@ -63,7 +63,10 @@ class NoticeCommands(PageCommands):
 
     def _build(self) -> NoticesDocument:
         settings = read_settings(self._runtime.store.home)
-        return NoticesDocument(**{**settings.model_dump(), "kinds": list(settings.kinds)}, labels={**LABELS})
+        return NoticesDocument(
+            **{**settings.model_dump(), "kinds": list(settings.kinds)},
+            labels={str(kind): label for kind, label in LABELS.items()},
+        )
 
 
 def _read_posted(fields: Fields) -> NoticeSettings:
