@@ -3,6 +3,7 @@ failures that were recorded before it was switched on, trying lessons, and measu
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
@@ -105,6 +106,7 @@ class MemoryCommands(PageCommands):
                     note_retry(store.engine, row.episode, trial.episode)
                 if trial.outcome == "wrong":
                     store.lessons.forget(pool.name, row.id)
+        await asyncio.to_thread(store.traces.flush)  # the page links to the tries at once
         return counts
 
     @command("editor", "measure_memory")
