@@ -23,6 +23,7 @@ from studio.episode_documents.credit import CreditDocument
 from studio.episode_documents.schema import EpisodeView, Replay, StepDetail, TurnDetail, ViewPatch
 from studio.frame.document import PageDocument
 from studio.housekeeping.routes import DeletedThing
+from studio.pages.compare import regrade_documents as regrade
 from studio.pages.compare import schema as compare
 from studio.pages.pool import schema as pool
 from studio.pages.pool.evidence_commands import DescriptionProposal, EvidenceDocument, ValueDocument
@@ -33,6 +34,7 @@ from studio.pages.serve.schema import NewToken, ServeState
 from studio.pages.tasks.documents import CandidatesDocument
 from studio.pages.traces.routes import TracePage
 from studio.pages.train.improve_documents import ImproveDocument
+from studio.pages.train.notice_commands import NoticesDocument
 from studio.pages.train.recorded_commands import RecordedPoolDocument
 from studio.pages.train.rollouts import RolloutPage, SmallGraph
 from studio.pages.train.schema import (
@@ -62,6 +64,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     JobView,
     LogText,
     NewToken,
+    NoticesDocument,
     OrchestratorLine,
     PlanOutcome,
     PresetDocument,
@@ -106,6 +109,8 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     pool.TryForm,
     pool.VersionDifference,
     pool.WorkerTest,
+    regrade.RegradeTasks,
+    regrade.RegradingDocument,
     publish.FileDocument,
     publish.PreviewDocument,
     publish.PublicationDocument,

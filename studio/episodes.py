@@ -23,6 +23,7 @@ from orchestrator.engine.episode_loop import (
 from orchestrator.engine.events import ServedAs
 from orchestrator.engine.release import Approver, Decision, PlanRelease, leave_waiting
 from orchestrator.errors import InvalidEdits
+from orchestrator.failure_memory.decay import note_use
 from orchestrator.failure_memory.lessons import find_memory
 from orchestrator.failure_memory.write_lesson import keep_lesson
 from orchestrator.policies.finalizer import find_finalizer
@@ -72,10 +73,12 @@ class RecordedRun:
         return episode
 
     async def learn(self, episode: Episode) -> None:
-        """Add the lesson of a failed episode to the pool's failure memory, where that is on. What a run may show to few
+        """Count what the lessons that it was shown were good for, and add the lesson of a failed episode to the pool's
+        failure memory, where that is on. What a run may show to few
         workers alone is not learnt from: a lesson may quote it, and is shown in other runs."""
         if episode.ended is None or episode.run_limits.seen_by:
             return
+        await note_use(episode, self._pool.pool.name, self._store.engine)
         with charge_calls_to(self.budget.spending):
             await keep_lesson(episode, self._pool, self._store.lessons)
 

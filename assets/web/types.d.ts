@@ -197,6 +197,18 @@ export interface ChangeLine {
   evidence: string;
 }
 
+/** An answer that changed sides; `episode` is its trace. */
+export interface ChangedSide {
+  orchestrator: string;
+  label: string;
+  condition: string;
+  query: string;
+  answer: string;
+  expected: string;
+  correct: boolean;
+  episode: string;
+}
+
 /** A task with the score of an orchestrator, that of the reference, and the episodes of both. */
 export interface ChangedTask {
   source: string;
@@ -948,6 +960,12 @@ export interface LaunchGap {
   blocks: boolean;
 }
 
+/** How many answers stay as they were, and why. */
+export interface LeftRows {
+  reason: string;
+  count: number;
+}
+
 export interface Lesson {
   query: string;
   sentence: string;
@@ -967,6 +985,10 @@ export interface LessonDocument {
   tokens: number;
   cost: number;
   created_at: string;
+  /** The episode that was right with it; empty before one was. */
+  retry: string;
+  shown: number;
+  helped: number;
 }
 
 export interface Limits {
@@ -1085,7 +1107,7 @@ export interface MeasuredCheckpoint {
   shares: Record<string, number>;
 }
 
-/** A pool's failure memory: who writes it (`gone` when that agent is not there any more), newest lesson first. */
+/** A pool's failure memory: who writes it (`gone` when that agent is not there any more), newest lesson first, and what it brings by the last measurement. */
 export interface MemoryDocument {
   mode: string;
   agents: string[];
@@ -1093,6 +1115,19 @@ export interface MemoryDocument {
   count: number;
   read: number;
   lessons: LessonDocument[];
+  gain: MemoryGain | null;
+}
+
+/** The shares of held-out tasks that are right without and with the lessons, and the paired difference. `state` is the job's; there are no figures before it has some of both. */
+export interface MemoryGain {
+  job: string;
+  state: string;
+  orchestrator: string;
+  tasks: number;
+  without: number | null;
+  with_lessons: number | null;
+  difference: [number, number, number] | null;
+  ended_at: string;
 }
 
 /** A model on which a role agent can run. */
@@ -1111,6 +1146,16 @@ export interface NewToken {
 export interface NoDocument {
   ok: false;
   hint: string;
+}
+
+/** Where notices go. Of secrets there are references only. */
+export interface NoticesDocument {
+  webhook: string;
+  authorization: string;
+  kinds: string[];
+  queries: boolean;
+  /** What each kind of notice says, all kinds that there are. */
+  labels: Record<string, string>;
 }
 
 /** What a call returned; the value as text. */
@@ -1358,6 +1403,16 @@ export interface PublishChoices {
   logged_in: boolean;
 }
 
+/** The share of tasks that an orchestrator solved before and solves now, and the paired difference. */
+export interface RankRow {
+  orchestrator: string;
+  label: string;
+  condition: string;
+  before: number;
+  after: number;
+  difference: [number, number, number];
+}
+
 export interface RecalledLessons {
   lessons: Lesson[];
   of: number;
@@ -1384,6 +1439,48 @@ export interface RecordedPoolDocument {
   sentence: string;
   /** The first tasks, whose plans were run. */
   runs: PlanRun[];
+}
+
+/** A query of the evaluation with its task as it is now; how many of its answers count as right so far. */
+export interface RegradeTask {
+  query: string;
+  answer: string;
+  split: string;
+  verifier: string;
+  /** Those that its plan calls, in order. */
+  workers: string[];
+  origin: string;
+  fields: Record<string, any>;
+  /** What says that its answer is right, where nothing computed it. */
+  checked: string;
+  /** The digest of its line: an edit names with it what the person saw. */
+  based_on: string;
+  right: number;
+  episodes: number;
+}
+
+/** The queries of an evaluation, some of the `total` that fit what a person looks for. `problem` says why the source gives no task: what is written on the page then grades alone. */
+export interface RegradeTasks {
+  job: string;
+  pool: string;
+  source: string;
+  sources: string[];
+  problem: string;
+  rows: RegradeTask[];
+  total: number;
+}
+
+/** An evaluation before and after it was graded again: some of the `total` answers that changed sides, of which `became_right` are right now. `digest` names this outcome when it is to be kept. */
+export interface RegradingDocument {
+  job: string;
+  episodes: number;
+  left: LeftRows[];
+  ranking: RankRow[];
+  changed: ChangedSide[];
+  total: number;
+  became_right: number;
+  /** Of all that changed sides. */
+  digest: string;
 }
 
 /** A machine that can be rented: what a recipe's `where` says, and its name, memory and price. */

@@ -34,7 +34,8 @@ BY_MEANING, BY_WORDS = "meaning", "words"
 
 class LessonRow(SQLModel, table=True):
     """One lesson. `written_by` is "rule" or an agent's name, `instead_of` why the chosen agent did not write it,
-    `tokens` and `cost` (US dollars) what writing it took."""
+    `tokens` and `cost` (US dollars) what writing it took. `retry` is the episode that was right with it, "" before one
+    was; `shown` counts the graded runs that were shown it, `helped` those of them that were right."""
 
     __tablename__ = "reflection"
 
@@ -48,6 +49,10 @@ class LessonRow(SQLModel, table=True):
     tokens: int = 0
     cost: float = 0.0
     created_at: datetime
+    retry: str = ""
+    shown: int = 0
+    helped: int = 0
+    used_at: datetime | None = None
 
 
 class FailureMemory(Protocol):

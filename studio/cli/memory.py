@@ -41,6 +41,27 @@ def learn(pool: PoolName, as_json: JsonOption = False, home: HomeOption = None) 
     _print(_send(home, action="learn", pool=pool), as_json)
 
 
+@commands.command("try")
+def try_lessons(pool: PoolName, as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """Run each lesson's query once more with it: keep what is right now, forget what is wrong again. At most 20."""
+    _print(_send(home, action="try_lessons", pool=pool), as_json)
+
+
+@commands.command()
+def measure(
+    pool: PoolName,
+    orchestrator: Annotated[
+        str, typer.Option(help="Who is shown the lessons. Default: the pool's first agent as orchestrator.")
+    ] = "",
+    max_cost: Annotated[str, typer.Option(help="Stop at this cost, in US dollars.")] = "",
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Put an evaluation of the pool's held-out tasks, with and without the lessons, into the queue. `memory list` shows
+    its figure."""
+    _print(_send(home, action="measure_memory", pool=pool, orchestrator=orchestrator, max_cost=max_cost), as_json)
+
+
 @commands.command()
 def forget(
     pool: PoolName,
@@ -86,5 +107,15 @@ def _print(reply: Mapping[str, Any], as_json: bool) -> None:
         typer.echo(reply["message"])
     writer = {"off": "off", "rule": "on, written by rule"}.get(memory["mode"], f"on, written by {memory['mode']}")
     typer.echo(f"memory: {writer}; {memory['count']} {'lesson' if memory['count'] == 1 else 'lessons'}")
+    if memory["gain"]:
+        typer.echo(_describe_gain(memory["gain"]))
     for lesson in memory["lessons"]:
         typer.echo(f"{lesson['id']:>5}  {lesson['sentence']}\n       {lesson['query']}\n       run {lesson['episode']}")
+
+
+def _describe_gain(gain: Mapping[str, Any]) -> str:
+    if gain["difference"] is None:
+        return f"measured: job {gain['job']} is {gain['state']} and has no figure yet"
+    mean, low, high = gain["difference"]
+    shares = f"{gain['without']:.2f} without, {gain['with_lessons']:.2f} with lessons"
+    return f"measured: {shares} ({mean:+.2f} [{low:+.2f}, {high:+.2f}]) on {gain['tasks']} held-out tasks"

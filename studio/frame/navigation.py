@@ -91,7 +91,14 @@ BUILT_IN = (
         "/train",
         "M4 19V5 M4 19h16 M7 15l4-5 4 3 5-7",
         "studio.pages.train.page",
-        ("lib/pages.css", "train/train.css", "tasks/panel.css", "pool/training.css", "vendor/uplot/uPlot.min.css"),
+        (
+            "lib/pages.css",
+            "train/train.css",
+            "train/notices.css",
+            "tasks/panel.css",
+            "pool/training.css",
+            "vendor/uplot/uPlot.min.css",
+        ),
     ),
     Page(
         "compare",
@@ -99,7 +106,7 @@ BUILT_IN = (
         "/compare",
         "M4 5h6v14H4z M14 5h6v14h-6z M7 9v.01 M17 13v.01",
         "studio.pages.compare.page",
-        ("lib/pages.css", "vendor/uplot/uPlot.min.css", "compare/compare.css"),
+        ("lib/pages.css", "vendor/uplot/uPlot.min.css", "compare/compare.css", "compare/regrade.css"),
     ),
     Page(
         "tasks",

@@ -15,7 +15,6 @@ from trainer.cli.options import HomeOption, JsonOption, open_jobs
 if TYPE_CHECKING:
     from orchestrator.traces.store import Store
     from trainer.evaluation.regrading import Regrading
-    from trainer.recipe import Recipe
     from trainer.results.rows import ResultRow
     from trainer.tasks.task import Task
 
@@ -43,12 +42,17 @@ def regrade(
 ) -> None:
     """Grade the stored answers of an evaluation again, with the verifiers of its tasks as they are now. No worker is
     called."""
-    from trainer.evaluation.regrading import keep_regrading, read_current_tasks, read_finished_results
+    from trainer.evaluation.regrading import (
+        find_task_source,
+        keep_regrading,
+        read_current_tasks,
+        read_finished_results,
+    )
 
     with open_jobs(home) as (store, jobs):
         row, folder, recipe = jobs.get(job), jobs.folder(job), jobs.recipe(job)
         rows = read_finished_results(folder, job, row.active)
-        current = read_current_tasks(tasks or _find_source(recipe), rows)
+        current = read_current_tasks(tasks or find_task_source(recipe), rows)
         regrading = asyncio.run(_regrade(rows, current, store, recipe.pool, asks_judges))
         if keep and regrading.changed_rows:
             keep_regrading(regrading, folder, store)
@@ -60,10 +64,6 @@ def regrade(
     print_rich(regrading_text(regrading, SHOWN))
     if regrading.changed_rows and not keep:
         typer.echo("Nothing was stored; --keep puts these verdicts in place of the old ones.")
-
-
-def _find_source(recipe: Recipe) -> str:
-    return (recipe.evaluate.source if recipe.evaluate is not None else "") or recipe.tasks.source
 
 
 async def _regrade(

@@ -48,7 +48,8 @@ def freeze_past(file: Path, store: Store, pools: Collection[str], queries: Colle
 
 def _read_past(store: Store, pool: str, queries: frozenset[str]) -> FrozenPast:
     record = (alone for alone in read_solo_episodes(store.engine, pool) if alone.query not in queries)
-    return FrozenPast(tuple(record), tuple(PoolMemory(store.lessons, pool).lessons()))
+    lessons = (lesson for lesson in PoolMemory(store.lessons, pool).lessons() if lesson.query not in queries)
+    return FrozenPast(tuple(record), tuple(lessons))
 
 
 def _read_file(file: Path) -> dict[str, FrozenPast]:

@@ -16,6 +16,7 @@ from trainer.errors import JobRefused, UnusableTasks
 from trainer.evaluation.grading import JudgeRefused, grade_answer
 from trainer.evaluation.judging import make_judge_key
 from trainer.jobs.job_folder import JobFolder
+from trainer.recipe import Recipe
 from trainer.results.by_task import group_by_task
 from trainer.results.paired import PairedDifference, compute_difference
 from trainer.results.rows import ResultRow, read_results
@@ -66,6 +67,11 @@ class RankChange:
     before: float
     after: float
     difference: PairedDifference
+
+
+def find_task_source(recipe: Recipe) -> str:
+    """The source of the tasks that a job evaluates."""
+    return (recipe.evaluate.source if recipe.evaluate is not None else "") or recipe.tasks.source
 
 
 def read_current_tasks(source: str, rows: Sequence[ResultRow]) -> dict[str, Task]:
@@ -131,10 +137,11 @@ def read_finished_results(folder: JobFolder, job: str, is_running: bool) -> list
     return rows
 
 
-def keep_regrading(regrading: Regrading, folder: JobFolder, store: Store) -> None:
+def keep_regrading(regrading: Regrading, folder: JobFolder, store: Store, edits: str = "") -> None:
     """Put the new verdicts in place of the old ones: in the traces first, then in the job's files.
 
-    The files as they were stay beside them as `before-N.jsonl`. A kill in between loses nothing: the same command
+    The files as they were stay beside them as `before-N.jsonl`, and the lines of tasks that were written for this as
+    `edits-N.jsonl`, a task file. A kill in between loses nothing: the same command
     finds the same changes again.
     """
     for row in regrading.changed_rows:
@@ -144,6 +151,8 @@ def keep_regrading(regrading: Regrading, folder: JobFolder, store: Store) -> Non
     store.traces.flush()
     number = len(list(folder.path.glob("before-*.jsonl"))) + 1
     write_atomically(folder.path / f"before-{number}.jsonl", folder.results.read_bytes())
+    if edits:
+        write_atomically(folder.path / f"edits-{number}.jsonl", edits)
     write_atomically(folder.results, "".join(f"{row.model_dump_json()}\n" for row in regrading.after))
     summaries = [
         summarize(name, _select_cell(regrading.after, name, condition), condition)

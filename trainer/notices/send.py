@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pydantic import Field
 
 from pool_registry.errors import PoolError, WorkerFault
-from pool_registry.network.http_client import ask, demand
+from pool_registry.network.http_client import Answer, ask, demand
 from pool_registry.secrets import redact, resolve
 from pool_registry.storage.data_folder import Home
 from pool_registry.strict_model import FrozenModel
@@ -52,8 +52,9 @@ def notify(home: Home, notice: Notice) -> None:
         log.warning("the notice %r was not sent: %s", notice.title, redact(str(error)))
 
 
-async def post_notice(settings: NoticeSettings, notice: Notice) -> None:
-    """POST a notice. Raises WorkerFault where the last try fails or the peer refuses it, and SecretNotFound."""
+async def post_notice(settings: NoticeSettings, notice: Notice) -> Answer:
+    """POST a notice and return what the peer answered. Raises WorkerFault where the last try fails or the peer refuses
+    it, and SecretNotFound."""
     url, headers = settings.webhook, {"content-type": "application/json"}
     if not url.startswith("http"):
         url = resolve(url).get_secret_value()
@@ -72,4 +73,4 @@ async def post_notice(settings: NoticeSettings, notice: Notice) -> None:
             continue
         if answer.status < 500 and answer.status != BUSY:
             break
-    demand(answer)
+    return demand(answer)

@@ -10,6 +10,7 @@ import { AblationView, MatrixView } from "./conditions.js";
 import { EvaluationForm } from "./evaluation_form.js";
 import { Picker } from "./picker.js";
 import { QueryView } from "./query_view.js";
+import { RegradeView } from "./regrade.js";
 import { JobChooser } from "./job_chooser.js";
 import { SuiteView } from "./suite_view.js";
 import { all, one, put } from "./address.js";
@@ -17,8 +18,9 @@ import { TrainingView } from "./training_view.js";
 import { Tabs } from "../lib/tabs.js";
 
 const TABS =
-  [["query", "One query"], ["suite", "Suite"], ["training", "Training"], ["matrix", "Generalization"], ["ablation", "Ablate the pool"]];
-const MEASURED = ["suite", "matrix", "ablation"]; // tabs that are about evaluations
+  [["query", "One query"], ["suite", "Suite"], ["training", "Training"], ["matrix", "Generalization"], ["ablation", "Ablate the pool"],
+    ["regrade", "Grade again"]];
+const MEASURED = ["suite", "matrix", "ablation", "regrade"]; // tabs that are about evaluations
 
 /** @param {HTMLElement} root */
 export function mount(root) {
@@ -40,7 +42,7 @@ export class ComparePage {
     /** @type {Record<string, { root: HTMLElement, show: (again?: boolean) => unknown }>} */
     this.views = {
       query: this.query, suite: new SuiteView(this), training: new TrainingView(this), matrix: new MatrixView(this),
-      ablation: new AblationView(this),
+      ablation: new AblationView(this), regrade: new RegradeView(this),
     };
     this.tabs = new Tabs("compare", "What is compared", TABS.map(([name, label]) => [name, label, this.views[name].root]), (name) =>
       this.select(name));

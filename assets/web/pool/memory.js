@@ -30,6 +30,14 @@ class Memory {
     this.problem = el("p.form-general", { role: "alert" });
     this.heading = el("h3.pool-memory-heading");
     this.learn = needs(button("Learn from recorded failures", () => busy(this.learn, "Learning …", () => this.send({ action: "learn" }))), "pool/learn");
+    this.tryAll = needs(button("Try the lessons", () => busy(this.tryAll, "Trying …", () => this.send({ action: "try_lessons" }))), "pool/try_lessons");
+    this.gain = el("p.pool-memory-gain", { role: "status" });
+    this.cap = el("input", { type: "text", inputmode: "decimal", placeholder: "no cap", "aria-label": "Spend at most, US dollars" });
+    this.measure = needs(
+      button("Measure on held-out tasks", () => busy(this.measure, "Starting …", () => this.send({ action: "measure_memory", max_cost: this.cap.value }))),
+      "pool/measure_memory",
+    );
+    this.measuring = el("div.pool-memory-measure", {}, this.measure, el("label", {}, "$", this.cap));
     this.clear = needs(button("Clear all", () => this.forgetAll(), "page-danger"), "pool/forget");
     this.choice = needs(select([], "", (memory) => this.send({ action: "set_memory", memory })), "pool/set_memory");
     this.field = labelField(
@@ -39,9 +47,9 @@ class Memory {
   }
 
   open() {
-    const foot = this.page.drawer.foot(this.learn, this.clear, button("Close", () => this.page.drawer.close()));
+    const foot = this.page.drawer.foot(this.learn, this.tryAll, this.clear, button("Close", () => this.page.drawer.close()));
     this.page.drawer.open(
-      "Failure memory", [el("p.page-lead", {}, LEAD), this.field.node, this.note, this.problem, this.heading, this.list, foot],
+      "Failure memory", [el("p.page-lead", {}, LEAD), this.field.node, this.gain, this.measuring, this.note, this.problem, this.heading, this.list, foot],
       { focus: this.choice },
     );
   }
@@ -54,6 +62,9 @@ class Memory {
     this.heading.textContent = reply.count ? `${reply.count} ${reply.count > 1 ? "lessons" : "lesson"}` : "No lessons yet";
     this.list.replaceChildren(...reply.lessons.map((lesson) => this.item(lesson)));
     this.learn.hidden = reply.mode === "off";
+    this.tryAll.hidden = !reply.lessons.some((lesson) => !lesson.retry);
+    this.measuring.hidden = !reply.count;
+    this.gain.replaceChildren(...describeGain(reply));
     this.clear.hidden = !reply.count;
     this.sure = false;
     this.clear.textContent = "Clear all";
@@ -81,16 +92,42 @@ class Memory {
     forget.append(icon(ACTIONS.trash));
     forget.setAttribute("aria-label", `Forget: ${lesson.sentence}`);
     const by = lesson.written_by === "rule" ? "by rule" : `by ${lesson.written_by}`;
+    const used = lesson.shown ? ` · shown ${lesson.shown} times, right in ${lesson.helped}` : "";
+    const proof = lesson.retry
+      ? [" · ", el("a.podium-link", { href: `/?episode=${encodeURIComponent(lesson.retry)}` }, "right with it")]
+      : [" · not tried"];
     const foot = el(
       "p.pool-memory-foot", {},
       `${by}${lesson.instead_of ? `, because ${lesson.instead_of}` : ""}${lesson.cost ? ` · ${dollars(lesson.cost)}` : ""} · `,
-      el("a.podium-link", { href: `/?episode=${encodeURIComponent(lesson.episode)}` }, "the run"),
+      el("a.podium-link", { href: `/?episode=${encodeURIComponent(lesson.episode)}` }, "the run"), ...proof, used,
     );
     const text =
       el("div.pool-memory-text", {}, el("p.pool-memory-sentence", {}, lesson.sentence), el("p.pool-memory-query", {}, lesson.query), foot);
     return el("li.pool-memory-lesson", { "data-lesson": lesson.id }, text, forget);
   }
 }
+
+/**
+ * What the memory brings by the last measurement on this pool, and who can write lessons here.
+ * @param {import("../types").MemoryDocument} memory
+ */
+function describeGain({ gain, agents }) {
+  const writers = agents.length ? "" : " No agent is in this pool, so that lessons can be written by rule alone.";
+  if (!gain) return [`What it brings here is not measured yet.${writers}`];
+  const link = el("a.podium-link", { href: `/compare?tab=suite&condition=all&job=${encodeURIComponent(gain.job)}` }, "the measurement");
+  if (!gain.difference) return [`It is being measured (${gain.state}): `, link, `.${writers}`];
+  const [mean, low, high] = gain.difference;
+  const verdict = low > 0 ? "It helps" : high < 0 ? "It harms" : "No sure gain";
+  const shares = `${percent(gain.without)} right without, ${percent(gain.with_lessons)} with lessons`;
+  const points = `${signed(mean)} points [${signed(low)}, ${signed(high)}]`;
+  return [el("b", {}, `${verdict}: `), `${shares} (${points}) on ${gain.tasks} held-out tasks with ${gain.orchestrator}; `, link, `.${writers}`];
+}
+
+/** @param {number} share */
+const percent = (share) => `${Math.round(share * 100)} %`;
+
+/** @param {number} share */
+const signed = (share) => `${share > 0 ? "+" : share < 0 ? "−" : ""}${Math.abs(share * 100).toFixed(1)}`;
 
 /** @param {import("../types").MemoryDocument} memory */
 function options({ agents, gone, mode }) {

@@ -3,6 +3,11 @@
 /** @typedef {import("../types").TaskRow} TaskRow */
 /** @typedef {import("../lib/reply.js").Problem} Problem */
 /** @typedef {import("./panel.js").Command} Command */
+/**
+ * Where a form stands: it asks the studio, keeps a task, and closes.
+ * @typedef {{ page: { ask: (request: Command) => Promise<any> }, pool: string, open: (name: "") => unknown,
+ *   change: (request: Command) => Promise<any> }} TaskPlace
+ */
 
 import { busy, button, select } from "../lib/controls.js";
 import { el, icon, readable } from "../lib/dom.js";
@@ -22,7 +27,7 @@ const PLAN = 'Optional: a teacher without a key. {"steps": [{"worker": "…", "a
 
 export class TaskForm {
   /**
-   * @param {import("./panel.js").TasksPanel} panel
+   * @param {TaskPlace} panel
    * @param {{title: string, about: string, split: string}} fresh what a new task is called, and is for
    */
   constructor(panel, fresh = { title: "Write a task", about: "", split: "" }) {

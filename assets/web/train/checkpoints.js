@@ -11,12 +11,14 @@ import { bytes, labelStage, moment, runLink, share, shareInterval } from "./form
  * @param {import("../types").JobView} document
  * @param {(thing: { kind: string, name: string, label: string }) => unknown} manage
  */
-export function checkpointParts({ checkpoints, evaluations }, manage) {
+export function checkpointParts({ id, checkpoints, evaluations }, manage) {
   const parts = [];
   if (!checkpoints.length) parts.push(el("p.train-empty", {}, "No checkpoint yet. The first comes after saving.every steps, and when you stop the job."));
   else parts.push(checkpointTable(checkpoints, manage));
-  if (evaluations.length)
-    parts.push(el("h3.train-job-sub", {}, "Evaluation on tasks that no training has seen"), evaluationTable(evaluations));
+  if (evaluations.length) {
+    const again = el("a.podium-link", { href: `/compare?tab=regrade&job=${encodeURIComponent(id)}` }, "Grade again");
+    parts.push(el("h3.train-job-sub", {}, "Evaluation on tasks that no training has seen ", again), evaluationTable(evaluations));
+  }
   return parts;
 }
 

@@ -10,6 +10,7 @@ import { JobView } from "./job_view.js";
 import { FitCard } from "./fit_card.js";
 import { ImproveCard } from "./improve_card.js";
 import { JobList } from "./job_list.js";
+import { NoticesForm } from "./notices.js";
 import { RecipeEditor } from "./recipe_editor.js";
 import { StartCard } from "./start_card.js";
 import { TasksPanel } from "../tasks/panel.js";
@@ -49,7 +50,7 @@ export class TrainPage {
     this.list = new JobList((job) => this.go({ job }), () => this.housekeeping.openTrash(["job", "checkpoint", "evaluation"]));
     this.tasks = new TasksPanel(this);
     const side = (this.side = el("aside.train-side", { "aria-label": "Recipe and jobs" }));
-    side.append(this.card.root, this.improve.root, this.list.root);
+    side.append(this.card.root, this.improve.root, this.list.root, new NoticesForm(this.drawer, this.toast).opener);
     const grid = el("div.train-grid", {}, side, el("div.train-main", {}, this.tasks.root, this.editor.root, this.view.root));
     const page = el(
       "div.page-body.train-page", {},

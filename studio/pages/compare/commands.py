@@ -14,6 +14,7 @@ from pool_registry.errors import InvalidPool, PoolError, StorageError, WorkerFau
 from studio.frame.commands import Fields, PageCommands, PageReply, command, text
 from studio.orchestrators.choices import FIRST_QUERY, SCORE_CHOICES
 from studio.orchestrators.default import STARTER, choose_default, suggest_orchestrators, write_model_name
+from studio.pages.compare.regrade_commands import RegradeCommands
 from studio.pages.compare.schema import CompareChoices, EvaluationCheck, OrchestratorChoice, StartedRun, SuiteLevel
 from studio.pages.train.commands import parse_draft, submit
 from studio.pages.train.preflight import find_gaps
@@ -34,6 +35,7 @@ class CompareCommands(PageCommands):
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        self.parts = (RegradeCommands(runtime),)
 
     @command("viewer")
     def _open(self, fields: Fields) -> PageReply:

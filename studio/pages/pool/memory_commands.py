@@ -1,20 +1,30 @@
-"""The Pool page's commands on a pool's failure memory: who writes it, what is in it, forgetting, and learning from
-failures that were recorded before it was switched on."""
+"""The Pool page's commands on a pool's failure memory: who writes it, what is in it, forgetting, learning from
+failures that were recorded before it was switched on, trying lessons, and measuring what they bring."""
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+
+from orchestrator.failure_memory.decay import drop_faded, note_retry
 from orchestrator.failure_memory.lessons import MAX_READ, OFF, LessonRow
 from orchestrator.failure_memory.write_lesson import RULE, has_failed, keep_lesson
 from orchestrator.traces.store import TraceFilter
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool
-from studio.frame.commands import Fields, PageCommands, PageReply, command, text, version
+from studio.episodes import find_known_task
+from studio.frame.commands import Fields, PageCommands, PageReply, command, dollars, text, version, words
 from studio.pages.pool.gallery_commands import Edit
+from studio.pages.pool.memory_gain import find_gain, make_gain_recipe
 from studio.pages.pool.schema import LessonDocument, MemoryDocument
+from studio.pages.train.commands import submit
 from studio.runtime import Runtime
+from trainer.evaluation.lesson_trial import LessonTrial, Outcome, try_lesson
 
 FAILED = ("wrong", "gave_up", "max_rounds", "max_tokens", "max_cost", "deadline", "orchestrator_failed")
+TRY_AT_ONCE = 20  # lessons: each is a whole run
 LEARN_FROM = 50  # recorded failures at once: an agent that writes takes seconds for each
 
 
@@ -72,6 +82,43 @@ class MemoryCommands(PageCommands):
         message = f"Learnt from {learnt} recorded {'failure' if learnt == 1 else 'failures'}"
         return self._reply(pool, f"{message}; {tests} on test tasks left out" if tests else message)
 
+    @command("editor", "try_lessons")
+    def _try(self, fields: Fields) -> PageReply:
+        """Run each lesson's query once more with it; keep the lesson where the answer is right now, and forget it where
+        it is wrong again. What nothing can grade stays as it is."""
+        pool, store = self._pool(fields), self._runtime.store
+        drop_faded(store.engine, pool.name)
+        untried = [row for row in store.lessons.of_pool(pool.name) if not row.retry]
+        counts = self._runtime.run(self._try_lessons(pool, untried[:TRY_AT_ONCE]))
+        return self._reply(pool, _describe_tries(counts, len(untried) - TRY_AT_ONCE))
+
+    async def _try_lessons(self, pool: Pool, rows: Sequence[LessonRow]) -> Counter[Outcome]:
+        store = self._runtime.store
+        counts: Counter[Outcome] = Counter()
+        async with live_pool(pool) as live:
+            for row in rows:
+                task = find_known_task(pool.name, row.query)
+                trial = LessonTrial("not_graded")
+                if task is not None and row.episode in store.traces.read_answers([row.episode]):
+                    trial = await try_lesson(row, store.traces.episode(row.episode), task, live, store.traces)
+                counts[trial.outcome] += 1
+                if trial.outcome == "right":
+                    note_retry(store.engine, row.episode, trial.episode)
+                if trial.outcome == "wrong":
+                    store.lessons.forget(pool.name, row.id)
+        await asyncio.to_thread(store.traces.flush)  # the page links to the tries at once
+        return counts
+
+    @command("editor", "measure_memory")
+    def _measure(self, fields: Fields) -> PageReply:
+        """Put an evaluation of held-out tasks, with and without the lessons, into the queue."""
+        pool = self._pool(fields)
+        if not self._runtime.store.lessons.count(pool.name):
+            raise InvalidPool([("", "there are no lessons yet, so there is nothing to measure")])
+        recipe = make_gain_recipe(pool, words(fields, "orchestrator"), dollars(fields, "max_cost"))
+        job = submit(recipe, self._runtime)
+        return self._reply(pool, job.message)
+
     async def _learn_from(self, pool: Pool, keys: list[str]) -> tuple[int, int]:
         """Learn from episodes; return from how many a lesson was kept, and how many are of a test split."""
         learnt = tests = 0
@@ -102,7 +149,18 @@ def build_memory_document(runtime: Runtime, pool: Pool) -> MemoryDocument:
         count=store.count(pool.name),
         read=MAX_READ,
         lessons=[_build_lesson(row) for row in store.of_pool(pool.name, 200)],
+        gain=find_gain(runtime, pool.name),
     )
+
+
+def _describe_tries(counts: Counter[Outcome], more: int) -> str:
+    tried = f"{counts['right']} right with their lesson and kept, {counts['wrong']} wrong again and forgotten"
+    notes = [
+        f"{counts['not_graded']} left: no task says what is right, or the run is gone" if counts["not_graded"] else "",
+        f"{counts['no_reader']} left: their orchestrator reads no lessons" if counts["no_reader"] else "",
+        f"{more} more wait: press again" if more > 0 else "",
+    ]
+    return "; ".join([tried, *filter(None, notes)])
 
 
 def _build_lesson(row: LessonRow) -> LessonDocument:
@@ -116,4 +174,7 @@ def _build_lesson(row: LessonRow) -> LessonDocument:
         tokens=row.tokens,
         cost=row.cost,
         created_at=f"{row.created_at.isoformat()}Z",
+        retry=row.retry,
+        shown=row.shown,
+        helped=row.helped,
     )

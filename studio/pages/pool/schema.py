@@ -16,6 +16,7 @@ from pool_registry.pool import Limits
 from pool_registry.worker import Role, WorkerSpec
 from studio.access.roles import UserRole
 from studio.frame.document import PageDocument
+from studio.pages.pool.memory_gain import MemoryGain
 from studio.worker_health import WorkerHealth
 from trainer.memory_fit.job_estimate import JobEstimate
 
@@ -269,10 +270,14 @@ class LessonDocument(PageDocument):
     tokens: int
     cost: float
     created_at: str
+    retry: str = Field(description="The episode that was right with it; empty before one was.")
+    shown: int
+    helped: int
 
 
 class MemoryDocument(PageDocument):
-    """A pool's failure memory: who writes it (`gone` when that agent is not there any more), newest lesson first."""
+    """A pool's failure memory: who writes it (`gone` when that agent is not there any more), newest lesson first, and
+    what it brings by the last measurement."""
 
     mode: str
     agents: list[str]
@@ -280,6 +285,7 @@ class MemoryDocument(PageDocument):
     count: int
     read: int
     lessons: list[LessonDocument]
+    gain: MemoryGain | None
 
 
 # Skills

@@ -22,6 +22,7 @@ from studio.orchestrators.default import suggest_orchestrators
 from studio.pages.train.improve_commands import ImproveCommands
 from studio.pages.train.job_document import build_job_line, load_job_recipe
 from studio.pages.train.making_commands import MakingCommands
+from studio.pages.train.notice_commands import NoticeCommands
 from studio.pages.train.preflight import find_gaps
 from studio.pages.train.recorded_commands import RecordedCommands
 from studio.pages.train.schema import JobLine, PresetDocument, PresetStage, RecipeDocument, RentedPlace
@@ -50,7 +51,7 @@ class TrainCommands(PageCommands):
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self.jobs = runtime.jobs
-        parts = (TaskCommands, RecordedCommands, MakingCommands, ImproveCommands)
+        parts = (TaskCommands, RecordedCommands, MakingCommands, ImproveCommands, NoticeCommands)
         self.parts = [part(runtime) for part in parts]
 
     # Recipes

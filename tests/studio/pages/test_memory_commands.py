@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import time
+from datetime import UTC, datetime
 
 import pytest
 
+from orchestrator.failure_memory.lessons import LessonRow
 from pool_registry.pool import Limits
 from studio.orchestrators.notes import memory_note
 from studio.pages.pool.commands import PoolCommands
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
+from tests.trainer.support.results import row as make_row
+from trainer.jobs.queue import JobStore
 from trainer.tasks import find_task
+from trainer.tasks.practice.stored import find_practice_file
 
 __all__ = ["endpoint"]
 TASK = find_task("forge", 1, "test", 3)
@@ -94,3 +100,66 @@ def test_the_page_says_whom_the_memory_reaches(endpoint):
     assert "before the query" in memory_note("model:boss:plan", on)
     assert "does not reach" in memory_note("oracle", on)
     assert "bare query" in memory_note("starter-grpo", on)
+
+
+def test_a_lesson_is_kept_only_where_the_answer_is_right_with_it(runtime, commands):
+    send, name = commands
+    send("set_memory", memory="rule")
+    ran(runtime, name)
+    wait(lambda: runtime.store.lessons.count(name) == 1)
+    right = json.dumps({"answer": TASK.expected})
+    Endpoint.reply = staticmethod(
+        lambda messages: right if "which is wrong" in messages[-1]["content"] else '{"answer": "-1"}'
+    )
+    reply = send("try_lessons")
+    assert "1 right with their lesson" in reply["message"]
+    (lesson,) = reply["memory"]["lessons"]
+    retry = runtime.store.traces.episode(lesson["retry"])
+    assert retry.graded.correct and [row.sentence for row in retry.recalled.lessons] == [lesson["sentence"]]
+    assert "0 right" in send("try_lessons")["message"], "what was right is not tried again"
+
+    Endpoint.reply = staticmethod(lambda messages: '{"answer": "-1"}')
+    send("forget")
+    ran(runtime, name)
+    wait(lambda: runtime.store.lessons.count(name) == 1)
+    assert send("try_lessons")["memory"]["count"] == 0, "wrong again: forgotten"
+
+
+def test_what_nothing_grades_or_no_reader_of_lessons_made_is_left_as_it_is(runtime, commands):
+    send, name = commands
+    now = datetime.now(UTC)
+    for episode, query in (("gone", "What is it?"), ("gone-too", TASK.query)):
+        row = LessonRow(pool=name, episode=episode, query=query, sentence="S.", written_by="rule", created_at=now)
+        runtime.store.lessons.add(row)
+    reply = send("try_lessons")
+    assert "2 left" in reply["message"] and reply["memory"]["count"] == 2
+
+
+def test_what_it_brings_is_an_evaluation_of_the_pools_own_held_out_tasks(runtime, commands, monkeypatch):
+    send, name = commands
+    assert "no lessons yet" in send("measure_memory")["problems"][0][1]
+    send("set_memory", memory="rule")
+    ran(runtime, name)
+    wait(lambda: runtime.store.lessons.count(name) == 1)
+    monkeypatch.setenv("PODIUM_HOME", str(runtime.store.home.root))
+    assert "no held-out tasks" in send("measure_memory")["problems"][0][1]
+    file = find_practice_file(name)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text('{"query": "How much is 6 * 7?", "answer": 42, "split": "test"}\n')
+    monkeypatch.setattr(JobStore, "start", lambda *_: False)  # it waits in the queue
+    reply = send("measure_memory", max_cost="0.50")
+    assert reply["ok"], reply["problems"]
+    gain = reply["memory"]["gain"]
+    assert gain["difference"] is None and gain["state"] == "queued"
+    recipe = runtime.jobs.recipe(gain["job"])
+    assert list(recipe.evaluate.conditions) == ["seen", "memory"] and recipe.evaluate.max_cost == 0.5
+    assert list(recipe.evaluate.orchestrators) == ["model:boss:plan"]
+
+    rows = [
+        make_row(task, correct=condition == "memory" or task == 0, condition=condition)
+        for condition in ("seen", "memory")
+        for task in range(4)
+    ]
+    runtime.jobs.folder(gain["job"]).results.write_text("".join(f"{row.model_dump_json()}\n" for row in rows))
+    gain = send("memory")["memory"]["gain"]
+    assert (gain["without"], gain["with_lessons"], gain["tasks"]) == (0.25, 1.0, 4) and gain["difference"][0] == 0.75

@@ -13,6 +13,8 @@ import pytest
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import Graded
+from orchestrator.failure_memory.lessons import build_row
+from orchestrator.plan import Lesson
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.policies.router import MIN_TASKS
 from orchestrator.traces.store import open_store
@@ -109,3 +111,11 @@ def test_recorded_episodes_of_the_queries_that_are_asked_are_not_known(store, en
     file.write_text("{")
     with pytest.raises(TrainingFailed, match="start a new job"):
         freeze_past(file, store, ["p"], set())
+
+
+def test_lessons_of_the_queries_that_are_asked_are_not_shown(store, tmp_path):
+    for query in ("asked", "another"):
+        lesson = Lesson(query, "Call a worker.", "rule", f"episode of {query}", 0.0)
+        store.lessons.add(build_row("p", lesson))
+    past = freeze_past(tmp_path / "known.json", store, ["p"], {"asked"})
+    assert [lesson.query for lesson in past["p"].lessons] == ["another"]
