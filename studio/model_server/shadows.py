@@ -11,8 +11,9 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
+
+from sqlalchemy.exc import SQLAlchemyError
 
 from orchestrator.errors import OrchestratorError
 from orchestrator.traces.store import Store
@@ -88,8 +89,7 @@ class Shadows:
         self.make_way()
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])  # however it ends: what closes after this must be closed
 
     async def _work(self) -> None:
         while self._waiting:
@@ -99,7 +99,7 @@ class Shadows:
             self._current = self._waiting.popleft()
             try:
                 await self._run_one(self._current)
-            except (OrchestratorError, PoolError, ApiError) as error:
+            except (OrchestratorError, PoolError, ApiError, SQLAlchemyError, OSError) as error:
                 log.warning("%s cannot run in the shadow: %s", self._current.side.orchestrator, error)
             finally:
                 self._current = self._run = None
