@@ -64,7 +64,7 @@ class Improvement:
 
     @property
     def report(self) -> ImprovementReport | None:
-        """What it came to; None before its end."""
+        """What it came to; None before its end. Raises DamagedReport."""
         return read_report(self.folder) if (self.folder / FILE).is_file() else None
 
     @property

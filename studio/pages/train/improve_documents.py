@@ -34,7 +34,8 @@ class ImproveDocument(PageDocument):
 
 
 def build_improve_document(home: Home, pool: str, serving: str, every: str) -> ImproveDocument:
-    """The document of a pool. Raises UnusableTasks where a plan of an improvement is damaged."""
+    """The document of a pool. Raises UnusableTasks and DamagedReport where a plan or a report of an improvement
+    is damaged."""
     earlier = list_improvements(home, pool)
     tasks = choose_tasks(open_task_book(pool).read(), earlier, MOST_HELD_OUT, 0)
     document = ImproveDocument(

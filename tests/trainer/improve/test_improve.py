@@ -22,9 +22,9 @@ from pool_registry.storage.data_folder import choose_home
 from studio.__main__ import app
 from tests.machine import needs
 from tests.orchestrator.support.endpoint import Endpoint, agent, endpoint
-from trainer.errors import TrainingFailed
+from trainer.errors import TrainerError, TrainingFailed
 from trainer.improve.choose_tasks import TooFewTasks, choose_tasks, digest_line
-from trainer.improve.record import list_improvements
+from trainer.improve.record import ImprovementPlan, list_improvements
 from trainer.improve.run import ImprovementOptions, improve
 from trainer.improve.site import Site
 from trainer.improve.stages import Facts, choose_stage
@@ -59,6 +59,10 @@ QUESTIONS = {f"Which river flows through {city}?": ("rivers", f"the {city} river
 QUESTIONS |= {f"What is {number} plus {number + 7}?": ("sums", str(2 * number + 7)) for number in range(len(CITIES))}
 SERVING = "router+who=predictor"
 OPTIONS = ImprovementOptions(SERVING, minutes=0.1, seconds_on_top=60.0)
+PLAN = ImprovementPlan(
+    id="crew-abcdef", key="abcdef", pool="crew", pool_version=1, serving=SERVING, measured=f"{SERVING}@abcdefa",
+    stage="who", taken=(), own=(), learnt=24, replayed=0, held_out=12, started=0.0,
+)  # fmt: skip
 
 
 def answer_by_skill(messages) -> str:
@@ -206,3 +210,14 @@ def test_what_an_improvement_got_worse_with_is_set_aside_and_what_it_settled_is_
     settled = choose_tasks(book.read(), [Earlier(good, 0.5)], 10, 0)
     assert len(settled.old_learnt) == 24 and len(settled.held_out) == len(settled.old) == 10
     assert len(settled.draw_old(0.5)) == 24 and len(settled.draw_old(0.2)) == 6 and settled.draw_old(0.0) == ()
+
+
+def test_a_damaged_report_is_named_with_what_to_do(site):
+    folder = site.store.home.root / "improvements" / "crew-abcdef"
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text(PLAN.model_dump_json())
+    (folder / "improvement.json").write_text('{"pool": 1')
+    with pytest.raises(TrainerError, match=r"crew-abcdef/improvement\.json is damaged .*delete it, and improve"):
+        improve(site, "crew", OPTIONS)
+    shown = CliRunner().invoke(app, ["improve", "--pool", "crew", "--serving", SERVING])
+    assert isinstance(shown.exception, TrainerError)  # which `python -m studio` shows as a sentence
