@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from orchestrator.engine.events import SERVED
 from orchestrator.errors import OrchestratorError
 from orchestrator.traces.store import Store
 from pool_registry.calls.effect_free_pool import refuse_effects
 from pool_registry.errors import PoolError
 from studio.deployments.store import Deployments
 from studio.deployments.trial import sum_shadow_cost
-from studio.episodes import SERVED, RecordedRun, prepare_run
+from studio.episodes import RecordedRun, prepare_run
 from studio.model_server.errors import ApiError
 from studio.model_server.request import EpisodeRequest, tighten_limits
 from studio.model_server.served_episode import ServedEpisode
