@@ -15,10 +15,9 @@ from trainer.improve.gate import judge
 from trainer.improve.record import Improvement
 from trainer.tasks.sources.jsonl import FileLine, TaskLine, compute_digest
 from trainer.tasks.suite import make_random
-from trainer.tasks.task import HELD_BACK, normalize_query
+from trainer.tasks.task import HELD_BACK
 
 LEAST_LEARNT, LEAST_HELD_OUT = 20, 10  # new tasks: with fewer nothing can be shown
-MOST_HELD_OUT = 200  # of new tasks, and of old ones
 
 
 class TooFewTasks(TrainerError):
@@ -81,11 +80,6 @@ def digest_line(line: TaskLine) -> str:
     """What makes a task the same one as before: query, answer, verifier and plan."""
     fields = line.model_dump_json(include={"query", "answer", "verifier", "plan"}, exclude_none=True)
     return compute_digest(fields)
-
-
-def digest_query(query: str) -> str:
-    """What results name a task by."""
-    return compute_digest(normalize_query(query))
 
 
 def _read_earlier(earlier: Sequence[Improvement]) -> tuple[set[str], set[str]]:

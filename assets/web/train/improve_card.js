@@ -12,7 +12,7 @@ import { needs } from "../lib/rights.js";
 const TIMES = [["off", "Never by itself"], ["night", "Every night at 02:00"], ["sun 02:00", "Every Sunday at 02:00"]];
 /** @type {Record<ImproveDocument["state"], string>} */
 const STATES = {
-  "": "", running: "Improving …", interrupted: "It was interrupted: Improve goes on with it.",
+  "": "", running: "Improving …", interrupted: "It was interrupted: Improve goes on with it, podium improve --anew gives it up.",
   promotable: "The last candidate may be promoted", refused: "The last candidate is refused",
 };
 

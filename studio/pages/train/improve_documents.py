@@ -6,8 +6,8 @@ from typing import Literal
 
 from pool_registry.storage.data_folder import Home
 from studio.frame.document import PageDocument
-from trainer.improve.choose_tasks import LEAST_HELD_OUT, LEAST_LEARNT, MOST_HELD_OUT, choose_tasks
-from trainer.improve.record import list_improvements
+from trainer.improve.choose_tasks import LEAST_HELD_OUT, LEAST_LEARNT, choose_tasks
+from trainer.improve.record import MOST_HELD_OUT, list_improvements
 from trainer.tasks.practice.stored import open_task_book
 
 

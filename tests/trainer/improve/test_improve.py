@@ -22,7 +22,7 @@ from pool_registry.storage.data_folder import choose_home
 from studio.__main__ import app
 from tests.machine import needs
 from tests.orchestrator.support.endpoint import Endpoint, agent, endpoint
-from trainer.errors import TrainerError, TrainingFailed
+from trainer.errors import JobRefused, TrainerError, TrainingFailed
 from trainer.improve.choose_tasks import TooFewTasks, choose_tasks, digest_line
 from trainer.improve.record import ImprovementPlan, list_improvements
 from trainer.improve.run import ImprovementOptions, improve
@@ -212,10 +212,41 @@ def test_what_an_improvement_got_worse_with_is_set_aside_and_what_it_settled_is_
     assert len(settled.draw_old(0.5)) == 24 and len(settled.draw_old(0.2)) == 6 and settled.draw_old(0.0) == ()
 
 
-def test_a_damaged_report_is_named_with_what_to_do(site):
+def interrupt(site: Site, **changes: object) -> Path:
+    """The folder of an improvement that has not ended."""
     folder = site.store.home.root / "improvements" / "crew-abcdef"
-    folder.mkdir(parents=True)
-    (folder / "plan.json").write_text(PLAN.model_dump_json())
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "plan.json").write_text(PLAN.model_copy(update=changes).model_dump_json())
+    return folder
+
+
+def test_what_was_interrupted_goes_on_as_it_was_begun_or_not_at_all(site):
+    interrupt(site)
+    others = ImprovementOptions("router", stage="plans", minutes=3.0, most_held_out=50, max_cost=1.0)
+    with pytest.raises(JobRefused, match=r"begun with other options \(serving, stage, most-held-out\).*--anew"):
+        improve(site, "crew", others)
+
+
+@pytest.mark.parametrize(
+    ("changes", "arguments"),
+    [
+        ({"jobs": {"learn": "crew-1"}}, ["--serving", SERVING]),
+        ({}, ["--serving", SERVING, "--anew"]),
+        ({"serving": "serves no longer"}, []),
+    ],
+    ids=["its job was deleted", "anew", "something else serves"],
+)
+def test_what_cannot_go_on_or_shall_not_is_given_up(site, changes, arguments):
+    for line in write_tasks():
+        open_task_book("crew").strike(line.query)  # so that nothing is begun in its place
+    folder = interrupt(site, **changes)
+    done = CliRunner().invoke(app, ["improve", "--pool", "crew", *arguments], catch_exceptions=False)
+    assert done.exit_code == 3 and "crew-abcdef was interrupted and is given up" in done.output
+    assert not folder.exists()
+
+
+def test_a_damaged_report_is_named_with_what_to_do(site):
+    folder = interrupt(site)
     (folder / "improvement.json").write_text('{"pool": 1')
     with pytest.raises(TrainerError, match=r"crew-abcdef/improvement\.json is damaged .*delete it, and improve"):
         improve(site, "crew", OPTIONS)
