@@ -22,14 +22,15 @@ from pool_registry.storage.data_folder import choose_home
 from studio.__main__ import app
 from tests.machine import needs
 from tests.orchestrator.support.endpoint import Endpoint, agent, endpoint
+from tests.studio.support.reports import OWN, make_report
 from trainer.errors import JobRefused, TrainerError, TrainingFailed
 from trainer.improve.choose_tasks import TooFewTasks, choose_tasks, digest_line
-from trainer.improve.record import ImprovementPlan, list_improvements
+from trainer.improve.record import Improvement, ImprovementPlan, list_improvements, make_folder
 from trainer.improve.run import ImprovementOptions, improve
 from trainer.improve.site import Site
 from trainer.improve.stages import Facts, choose_stage
 from trainer.jobs.queue import JobStore
-from trainer.results.improvement import SuiteChange
+from trainer.results.improvement import SuiteChange, write_report
 from trainer.tasks.practice.stored import open_task_book
 from trainer.tasks.sources.jsonl import TaskLine
 
@@ -210,6 +211,25 @@ def test_what_an_improvement_got_worse_with_is_set_aside_and_what_it_settled_is_
     settled = choose_tasks(book.read(), [Earlier(good, 0.5)], 10, 0)
     assert len(settled.old_learnt) == 24 and len(settled.held_out) == len(settled.old) == 10
     assert len(settled.draw_old(0.5)) == 24 and len(settled.draw_old(0.2)) == 6 and settled.draw_old(0.0) == ()
+
+
+def test_tasks_of_two_fruitless_improvements_are_set_aside_until_a_person_puts_them_back(site):
+    lines = write_tasks()
+    poisoned = tuple(digest_line(line) for line in lines[:20])
+    for key in ("aaaaaa", "bbbbbb"):
+        improvement = Improvement(make_folder(site.store.home, f"crew-{key}"), PLAN)
+        improvement.update(id=f"crew-{key}", key=key, taken=poisoned)
+        write_report(improvement.folder, make_report(suites=(OWN.model_copy(update={"low": -0.1, "better_by": 0.0}),)))
+    command = ["tasks", "aside", "--pool", "crew"]
+    listed = CliRunner().invoke(app, command, catch_exceptions=False).output
+    assert "or two that did were no better" in listed and lines[19].query in listed and lines[20].query not in listed
+    back = CliRunner().invoke(app, [*command, "--put-back", lines[0].query, "--json"], catch_exceptions=False).output
+    assert json.loads(back) == {"put_back": 1, "set_aside": [line.query for line in lines[1:20]]}
+    refused = CliRunner().invoke(app, [*command, "--put-back", lines[0].query])
+    assert "is not set aside; look again" in str(refused.exception)
+    assert "19 put back" in CliRunner().invoke(app, [*command, "--put-back", "all"], catch_exceptions=False).output
+    tasks = choose_tasks(open_task_book("crew").read(), list_improvements(site.store.home, "crew"), 200, 0)
+    assert len(tasks.learnt) == 24 and not tasks.set_aside
 
 
 def interrupt(site: Site, **changes: object) -> Path:
