@@ -93,7 +93,7 @@ def test_the_days_that_served_traces_stay_can_be_set_and_are_checked(run, runtim
 def test_owners_alone_say_what_is_stored_of_clients(runtime):
     roles = {name: find_need(command).role.value for name, command in CandidateCommands(runtime).commands.items()}
     assert roles == {
-        "candidates": "viewer", "accept": "editor", "strike": "editor", "restore": "editor",
+        "candidates": "viewer", "accept": "editor", "strike": "editor", "restore": "editor", "put_back": "editor",
         "allow_clients": "owner", "keep_served": "owner",
     }  # fmt: skip
 
