@@ -91,6 +91,12 @@ def split_options(text: str) -> tuple[str, TurnOptions]:
     return name, options
 
 
+def drop_kept_choice(text: str) -> str:
+    """A name that chooses workers by the traces of now, in the place of what was kept for one pool."""
+    name, options = split_options(text)
+    return f"{name}{replace(options, who=options.who.partition('@')[0])}"
+
+
 def add_options(text: str, options: TurnOptions) -> str:
     """A name with these options in the place of its own; options that are not set leave those of the name."""
     name, old = split_options(text)

@@ -45,7 +45,7 @@ from trainer.tasks import recognize_task
 from trainer.tasks.practice.stored import find_own_task
 from trainer.tasks.task import Task
 
-MINE, SERVED = "mine", "served"  # what an episode ran for (EpisodeStarted.source)
+MINE = "mine"  # what an episode ran for (EpisodeStarted.source)
 
 
 @dataclass(frozen=True, slots=True)

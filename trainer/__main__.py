@@ -12,7 +12,7 @@ import typer
 
 from orchestrator.orchestrator_name import TurnOptions, add_options
 from pool_registry.storage.data_folder import choose_home
-from trainer.cli import candidates, choice, practice, regrade
+from trainer.cli import candidates, choice, practice, regrade, set_aside
 from trainer.cli.command_line import run_command_line
 from trainer.cli.jobs import add_job_commands, start_job
 from trainer.cli.lessons import lessons_app
@@ -44,7 +44,14 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 tasks_app = typer.Typer(help="Make tasks for a pool, look at them, and check your own.", no_args_is_help=True)
-for own_command in (practice.make, practice.add, practice.strike, practice.restore, candidates.candidates):
+for own_command in (
+    practice.make,
+    practice.add,
+    practice.strike,
+    practice.restore,
+    candidates.candidates,
+    set_aside.aside,
+):
     tasks_app.command()(own_command)
 app.add_typer(tasks_app, name="tasks")
 add_job_commands(app)

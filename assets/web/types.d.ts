@@ -62,6 +62,12 @@ export interface ApprovalRequest {
   calls: PlannedCall[];
 }
 
+/** A task that no improvement takes until somebody puts it back. */
+export interface AsideLine {
+  query: string;
+  answer: string;
+}
+
 /** What happened to the plan of a round before it ran, and who decided it. */
 export interface AuditLine {
   round: number;
@@ -149,6 +155,10 @@ export interface CandidatesDocument {
   splits: string[];
   rows: CandidateLine[];
   total: number;
+  /** Tasks that are set aside, some of `total_aside`; `aside_reason` says why. */
+  aside: AsideLine[];
+  total_aside: number;
+  aside_reason: string;
   settings: TrafficSettings;
 }
 

@@ -28,6 +28,9 @@ Outcome = Literal[
 ]  # fmt: skip
 
 
+SERVED = "served"  # the source of a client's run (EpisodeStarted.source)
+
+
 @dataclass(frozen=True, slots=True)
 class TaskRef:
     """The task behind a query: enough to generate it again, with its verifier and its reference plan."""

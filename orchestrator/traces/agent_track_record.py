@@ -145,9 +145,12 @@ def read_task_queries(engine: Engine, pool: str, splits: Sequence[str]) -> set[s
         return set(connection.execute(query).scalars())
 
 
-def read_solo_episodes(engine: Engine, pool: str, newest: int | None = NEWEST) -> list[SoloEpisode]:
-    """The newest graded episodes on a pool that called one worker only, oldest first, without recursive ones."""
-    graded = _select_graded(pool, newest)
+def read_solo_episodes(
+    engine: Engine, pool: str, newest: int | None = NEWEST, without: Sequence[str] = ()
+) -> list[SoloEpisode]:
+    """The newest graded episodes on a pool that called one worker only, oldest first, without recursive ones and those
+    of the sources `without`."""
+    graded = _select_graded(pool, newest, without)
     callers = (
         select(col(EventRow.episode), func.min(col(EventRow.worker)).label("worker"))
         .where(col(EventRow.worker).is_not(None), col(EventRow.episode).in_(graded))
@@ -173,14 +176,17 @@ def read_solo_episodes(engine: Engine, pool: str, newest: int | None = NEWEST) -
         return [SoloEpisode(*row) for row in rows]
 
 
-def read_side_by_side(engine: Engine, pool: str, newest: int | None = NEWEST) -> list[SoloEpisode]:
+def read_side_by_side(
+    engine: Engine, pool: str, newest: int | None = NEWEST, without: Sequence[str] = ()
+) -> list[SoloEpisode]:
     """What the agents of a cascade by a score said to the same question, a row each: right where it is an answer that
     was graded as right, wrong where it is another one, or one that was graded as wrong. What differs from a wrong
     answer may be either, and is left out."""
     agents = _read_body(engine, "turn", "confidence", "agents").as_integer()
+    graded = _select_graded(pool, newest, without)
     several = (
         select(col(EventRow.episode))
-        .where(col(EventRow.type) == "turn_taken", col(EventRow.episode).in_(_select_graded(pool, newest)), agents > 1)
+        .where(col(EventRow.type) == "turn_taken", col(EventRow.episode).in_(graded), agents > 1)
         .distinct()
     )
     replied = (col(EventRow.type) == "step_ended", col(EventRow.status) == Status.OK)
@@ -216,11 +222,12 @@ def _judge_reply(
     return SoloEpisode(name, query, same and correct, latency_s or 0.0, cost, topic=topic, started_at=started_at)
 
 
-def _select_graded(pool: str, newest: int | None) -> Select[str]:
-    """So many graded episodes on a pool, the newest, or all for None, without recursive ones."""
+def _select_graded(pool: str, newest: int | None, without: Sequence[str]) -> Select[str]:
+    """So many graded episodes on a pool, the newest, or all for None, without recursive ones and those of sources."""
     graded = select(col(EpisodeRow.id)).where(
         col(EpisodeRow.pool) == pool, col(EpisodeRow.depth) == 0, col(EpisodeRow.correct).is_not(None)
     )
+    graded = graded.where(col(EpisodeRow.source).not_in(without))
     return graded.order_by(col(EpisodeRow.started_at).desc(), col(EpisodeRow.id)).limit(newest)
 
 

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from orchestrator.choice.own_predictors import OUTCOMES_FILE, find_kept_choice
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.traces.agent_track_record import SoloEpisode, TrackRecord
-from pool_registry.atomic_write import draft_folder
+from pool_registry.atomic_write import draft_folder, write_atomically
 
 _FILE = TypeAdapter(tuple[SoloEpisode, ...])
 
@@ -47,6 +47,16 @@ def read_kept_outcomes(pool: str, key: str) -> tuple[SoloEpisode, ...]:
 def read_kept_record(pool: str, key: str) -> TrackRecord:
     """The track record of a kept choice. Raises UnknownOrchestrator."""
     return TrackRecord(read_kept_outcomes(pool, key))
+
+
+def drop_outcomes(file: Path, holds: Callable[[bytes], bool]) -> int:
+    """Write the outcomes of a kept choice anew without those whose JSON holds something; returns how many these were.
+    Raises ValidationError where the file is damaged."""
+    outcomes = _read(file, file.stat().st_mtime_ns)
+    kept = tuple(outcome for outcome in outcomes if not holds(_FILE.dump_json((outcome,))))
+    if len(kept) < len(outcomes):
+        write_atomically(file, _FILE.dump_json(kept))
+    return len(outcomes) - len(kept)
 
 
 @lru_cache(maxsize=8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,6 +38,9 @@ def improve(
     again: Annotated[
         bool, typer.Option("--again", help="Also tasks that were set aside because a candidate got worse with them.")
     ] = False,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Give up an improvement that was interrupted, and begin another.")
+    ] = False,
     every: Annotated[
         str,
         typer.Option(help="Improve it by itself, beside the studio: night, 03:30, sun 03:30, or off. Not now."),
@@ -54,6 +58,7 @@ def improve(
     """
     from studio.improving.start import find_serving, list_deployed
     from trainer.improve.choose_tasks import TooFewTasks
+    from trainer.improve.record import find_unfinished
     from trainer.improve.run import ImprovementOptions
     from trainer.improve.run import improve as run_improvement
     from trainer.improve.site import Site
@@ -81,7 +86,9 @@ def improve(
         )
         site = Site(store, JobStore(store.engine, store.home), lambda line: typer.echo(line, err=True))
         try:
-            improvement, report = run_improvement(site, pool, options)
+            unfinished = find_unfinished(store.home, pool)
+            no_longer_serves = unfinished is not None and not serving and unfinished.plan.serving != name
+            improvement, report = run_improvement(site, pool, options, anew or no_longer_serves)
         except TooFewTasks as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(NOTHING_TO_DO) from error
@@ -123,6 +130,7 @@ def describe_report(report: ImprovementReport) -> list[str]:
     for figure in report.guarded:
         lines.append(f"{figure.name}: {figure.before:.4g} before, {figure.after:.4g} after, in {figure.unit}.")
     if report.worse:
-        lines.append(f"Right before and wrong now: {'; '.join(report.worse[:5])}.")
+        quoted = (json.dumps(query, ensure_ascii=False) for query in report.worse[:5])  # as `podium forget` finds them
+        lines.append(f"Right before and wrong now: {'; '.join(quoted)}.")
     lines.append(f"It took {report.hours:.2f} hours and ${report.cost:.4f}.")
     return lines

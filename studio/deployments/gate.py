@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from pool_registry.storage.data_folder import Home
 from studio.deployments.states import DeploymentRefused, DeploymentState
-from trainer.results.improvement import FILE, ImprovementReport, read_report
+from trainer.improve.gate import judge
+from trainer.results.improvement import FILE, DamagedReport, ImprovementReport, read_report
 
 NO_REPORT = "no report compares it with what serves on this pool version; measure the improvement first"
 
@@ -19,10 +18,10 @@ def list_refusals(report: ImprovementReport | None, state: DeploymentState) -> l
         return [NO_REPORT]
     if mismatches := _list_mismatches(report, state):
         return mismatches
-    figures = _list_bad_figures(report)
-    if not report.promotable:
-        return [*report.reasons] or figures or ["its report says that it may not be promoted"]
-    return figures
+    verdict, reasons = judge(report.suites, report.guarded)  # whatever the report concludes
+    if verdict != "better":
+        return [*reasons]
+    return [] if report.promotable else [*report.reasons] or ["its report says that it may not be promoted"]
 
 
 def _list_mismatches(report: ImprovementReport, state: DeploymentState) -> list[str]:
@@ -40,32 +39,14 @@ def _list_mismatches(report: ImprovementReport, state: DeploymentState) -> list[
     ]
 
 
-def _list_bad_figures(report: ImprovementReport) -> list[str]:
-    """What of the figures forbids a promotion, whatever the report concludes."""
-    own = [change for change in report.suites if change.suite == "own"]
-    if not own:
-        return ["the report measured no tasks of this deployment's own"]
-    lines = [
-        f"the interval of its gain on {change.tasks} own tasks begins at {change.low:+.3f}; it has to begin above 0"
-        for change in own
-        if change.low <= 0
-    ]
-    lines += [
-        f"{figure.name} is {figure.after:g} {figure.unit}, beyond its bound of {figure.bound:g}"
-        for figure in report.guarded
-        if not figure.holds
-    ]
-    return lines
-
-
 def read_named_report(folder: Path) -> ImprovementReport:
     """The report of a folder that a person names. Raises DeploymentRefused where there is none to read."""
     try:
         return read_report(folder)
     except OSError as error:
         raise DeploymentRefused(f"{folder} holds no {FILE}; name the folder that an improvement wrote") from error
-    except ValidationError as error:
-        raise DeploymentRefused(f"{folder / FILE} is damaged; measure the improvement again") from error
+    except DamagedReport as error:
+        raise DeploymentRefused(str(error)) from error
 
 
 def find_report(home: Home, state: DeploymentState) -> ImprovementReport | None:
@@ -73,11 +54,19 @@ def find_report(home: Home, state: DeploymentState) -> ImprovementReport | None:
     one."""
     if state.candidate is None:
         return None
-    for file in sorted(home.root.glob(f"*/*/{FILE}"), key=lambda file: file.stat().st_mtime, reverse=True):
+    for file in sorted(home.root.glob(f"*/*/{FILE}"), key=_find_time, reverse=True):
         try:
             report = read_report(file.parent)
-        except (OSError, ValidationError):  # of another candidate, for all that can be read of it
+        except (OSError, DamagedReport):  # of another candidate, for all that can be read of it
             continue
         if not _list_mismatches(report, state):
             return report
     return None
+
+
+def _find_time(file: Path) -> float:
+    """When a file was written, in seconds since 1970; 0 where somebody has deleted it meanwhile."""
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0

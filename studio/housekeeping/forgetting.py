@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,14 +19,16 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Mapped
 from sqlmodel import Session, SQLModel, col, select
 
+from orchestrator.engine.events import SERVED
 from orchestrator.failure_memory.lessons import LessonRow
 from orchestrator.traces.store import EpisodeRow, EventRow, StarRow, Store
-from pool_registry.atomic_write import write_atomically
 from pool_registry.calls.call_cache_table import RecordedRow
 from pool_registry.errors import StorageError
 from pool_registry.storage.backups import list_backups
 from pool_registry.storage.data_folder import Home
 from pool_registry.storage.database import writing
+from studio.forks import sweep_forks
+from studio.housekeeping.forget_improvements import drop_lines, forget_improvements, forget_promotions, list_queries_of
 from studio.housekeeping.forget_skills import forget_skills
 from studio.housekeeping.trash import Trash
 from studio.model_server.kept_responses import KeptResponses
@@ -82,7 +84,7 @@ class Sender:
         """Whether a served response of this user and time (seconds since 1970) is meant."""
         begins = self.since is None or at >= self.since.timestamp()
         ends = self.until is None or at < self.until.timestamp()
-        return self.user in ("", user) and self.source in ("", "served") and begins and ends
+        return self.user in ("", user) and self.source in ("", SERVED) and begins and ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +98,11 @@ class Forgotten:
 class Marks:
     """What tells a text that comes from these episodes: their ids, and their queries as JSON writes them."""
 
-    def __init__(self, runs: Mapping[str, str]) -> None:
-        """`runs` are queries by the ids of their episodes."""
-        written = {json.dumps(query, ensure_ascii=ascii) for query in set(runs.values()) for ascii in (True, False)}
+    def __init__(self, episodes: Iterable[str], queries: Iterable[str]) -> None:
+        written = {json.dumps(query, ensure_ascii=ascii) for query in queries for ascii in (True, False)}
         inside = {text[1:-1] for text in written if len(text) >= LEAST_CHARS + 2}
         alone = {text for text in written if len(text) < LEAST_CHARS + 2}
-        self._marks = tuple(mark.encode() for mark in {*runs, *inside, *alone})
+        self._marks = tuple(mark.encode() for mark in {*episodes, *inside, *alone})
 
     def stand_in(self, text: bytes) -> bool:
         return any(mark in text for mark in self._marks)
@@ -124,22 +125,27 @@ def forget(store: Store, sender: Sender, dry_run: bool = False) -> Forgotten:
     if dry_run:
         return forgotten
     everything = chosen | _find_in_trash(store, sender) | _find_in_copies(store.home, conditions)
-    marks, queries = Marks(everything), set(everything.values())
+
+    def is_sent(run: SourceRun) -> bool:
+        return run.id in everything or sender.sent_source(run)
+
+    queries = {*everything.values(), *list_queries_of(store.home, is_sent)}
+    marks = Marks(everything, queries)
     _refuse_running_jobs(store, marks)
     # The rows go last: where this is cut short, the same command finds by them what is still to be deleted.
     forgotten.counts["kept responses"] = KeptResponses(store.home).forget(sender.sent)
-    for file in sorted((store.home.root / "tasks").glob("*.jsonl")):
-        forgotten.counts["tasks"] += TaskBook(file).forget(
-            queries, lambda run: run.id in everything or sender.sent_source(run)
-        )
     for file in sorted((store.home.root / "tasks").glob(f"*{SUFFIX}")):
         forget_questions(file, queries)
     digests = {digest_query(query) for query in queries}
     forgotten.counts["skills"] = forget_skills(store.engine, everything.keys(), digests)
     _forget_in_files(store, marks, forgotten)
     _forget_in_trash(store, marks, forgotten)
-    _forget_in_copies(store.home, conditions, everything, forgotten)
-    _delete_rows(store.engine, chosen, forgotten)
+    _forget_in_copies(store.home, conditions, everything, marks, forgotten)
+    forgotten.counts["lines of improvements"] = forget_improvements(store.home, marks.stand_in, forgotten.stays)
+    sweep_forks(store.home)
+    for file in sorted((store.home.root / "tasks").glob("*.jsonl")):
+        forgotten.counts["tasks"] += TaskBook(file).forget(queries, is_sent)
+    _delete_rows(store.engine, chosen, marks, forgotten)
     _empty_log(store.engine, forgotten)
     return Forgotten(+forgotten.counts, forgotten.stays)
 
@@ -163,9 +169,9 @@ def _find_runs(engine: Engine, conditions: Sequence[ColumnElement[bool]]) -> tup
     return chosen, under_way
 
 
-def _delete_rows(engine: Engine, chosen: dict[str, str], forgotten: Forgotten) -> None:
-    """Delete the rows of these runs, what was learnt from their failures, and all outputs that calls are answered with:
-    those do not say whose they were."""
+def _delete_rows(engine: Engine, chosen: dict[str, str], marks: Marks, forgotten: Forgotten) -> None:
+    """Delete the rows of these runs, what was learnt from their failures, their queries in reports, and all outputs
+    that calls are answered with: those do not say whose they were."""
     tables: tuple[tuple[type[SQLModel], Mapped[str]], ...] = (
         (StarRow, col(StarRow.episode)),
         (LessonRow, col(LessonRow.episode)),
@@ -183,6 +189,7 @@ def _delete_rows(engine: Engine, chosen: dict[str, str], forgotten: Forgotten) -
                     forgotten.counts["lessons"] += done.rowcount
         if chosen:
             connection.execute(delete(RecordedRow))
+        forget_promotions(connection, marks.stand_in)
 
 
 def _empty_log(engine: Engine, forgotten: Forgotten) -> None:
@@ -217,7 +224,7 @@ def _find_in_copies(home: Home, conditions: Sequence[ColumnElement[bool]]) -> di
 
 
 def _forget_in_copies(
-    home: Home, conditions: Sequence[ColumnElement[bool]], gone: Mapping[str, str], forgotten: Forgotten
+    home: Home, conditions: Sequence[ColumnElement[bool]], gone: Mapping[str, str], marks: Marks, forgotten: Forgotten
 ) -> None:
     """Delete the same runs from each copy of the database, which may hold some that the database no longer has, and the
     skills that were made of those `gone`."""
@@ -230,7 +237,7 @@ def _forget_in_copies(
                 engine, {**everything, **gone}.keys(), {digest_query(query) for query in gone.values()}
             )
             if everything or skills:
-                _delete_rows(engine, everything, Forgotten())
+                _delete_rows(engine, everything, marks, Forgotten())
                 _empty_log(engine, forgotten)
                 forgotten.counts["copies of the database"] += 1
         except DBAPIError:
@@ -260,14 +267,14 @@ def _forget_in_files(store: Store, marks: Marks, forgotten: Forgotten) -> None:
     jobs = JobStore(store.engine, store.home)
     for row in jobs.all(limit=MANY_JOBS):
         folder = jobs.folder(row.id)
-        lines = sum(_drop_lines(path, marks.stand_in) for path in _list_texts(folder.path))
+        lines = sum(drop_lines(path, marks.stand_in) for path in _list_texts(folder.path))
         if folder.frozen_past.is_file() and marks.stand_in(folder.frozen_past.read_bytes()):
             folder.frozen_past.unlink()  # it is read anew where the job goes on
         forgotten.counts["lines of jobs"] += lines
         if lines and folder.checkpoints.is_dir():
             forgotten.stays.append(f"the checkpoints of {row.id} may have learnt from it: `podium delete job {row.id}`")
     if store.home.set_aside.is_file():
-        forgotten.counts["events set aside"] += _drop_lines(store.home.set_aside, marks.stand_in)
+        forgotten.counts["events set aside"] += drop_lines(store.home.set_aside, marks.stand_in)
     for record in sorted((store.home.root / "publications").glob("[!.]*")):
         if any(marks.stand_in(path.read_bytes()) for path in record.rglob("*") if path.is_file()):
             forgotten.stays.append(f"{record.name} holds some of it and may be on the Hub: delete it there and here")
@@ -276,15 +283,6 @@ def _forget_in_files(store: Store, marks: Marks, forgotten: Forgotten) -> None:
 def _list_texts(folder: Path) -> list[Path]:
     """The files of a job that hold texts, a line each."""
     return [path for pattern in ("*.jsonl", "*.txt") for path in sorted(folder.glob(pattern))]
-
-
-def _drop_lines(path: Path, holds: Callable[[bytes], bool]) -> int:
-    """Write a file anew without the lines that hold something; returns how many those were."""
-    lines = path.read_bytes().splitlines(keepends=True)
-    kept = [line for line in lines if not holds(line)]
-    if len(kept) < len(lines):
-        write_atomically(path, b"".join(kept))
-    return len(lines) - len(kept)
 
 
 def _split(ids: Sequence[str]) -> Iterator[Sequence[str]]:

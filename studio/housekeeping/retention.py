@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 from sqlalchemy import ColumnElement, func
 from sqlmodel import Session, col, select
 
+from orchestrator.engine.events import SERVED
 from orchestrator.traces.store import EpisodeRow, EventRow, StarRow, Store
 from pool_registry.atomic_write import lock_file, write_atomically
 from pool_registry.errors import StorageError
@@ -27,7 +28,6 @@ from trainer.errors import TrainerError
 from trainer.jobs.queue import JobRow, JobStore
 
 DRAWN = ("evaluation", "training")  # sources whose traces go first
-SERVED = "served"
 ENDED = ("done", "failed", "stopped")
 
 

@@ -5,7 +5,7 @@ Everything that is deleted goes to the trash, and what depends on it is named fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,9 +23,12 @@ from studio.access.pool_rights import ReadOnlyPoolRow, ReadOnlyPools
 from studio.deployments.states import ServingSide
 from studio.deployments.store import DeploymentChangeRow, Deployments
 from studio.housekeeping.trash import Trash, TrashEntry
+from studio.improving.schedule import find_timer_file
+from studio.improving.start import find_log
 from studio.model_server.server_record import list_servers
 from studio.orchestrators.default import STARTER
 from studio.publish.publication_record import find_record
+from trainer.improve.record import list_improvements
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.tasks.practice.making import read_making
 from trainer.tasks.practice.task_book import TaskBook
@@ -135,12 +138,14 @@ class Things:
             ("read_only_pool", col(ReadOnlyPoolRow.name) == name),
         ]
 
+        places: list[Path] = []
+
         def prepare(session: Session) -> None:
             first(session)
             keep_versions(session, name)
             session.flush()
+            places.extend(self._list_files(name))
 
-        places = (*TaskBook(self._tasks_file(name)).files, self._own_predictor(name))
         return self.trash.put("pool", name, rows, places, prepare)
 
     def _rename_pool(self, name: str, new: str) -> str:
@@ -154,8 +159,12 @@ class Things:
             renamed = update(ReadOnlyPoolRow).where(col(ReadOnlyPoolRow.name) == name).values(name=new)
             session.connection().execute(renamed)
             TaskBook(self._tasks_file(name)).move(self._tasks_file(new))
-            if self._own_predictor(name).is_dir() and not self._own_predictor(new).exists():
-                self._own_predictor(name).rename(self._own_predictor(new))
+            for find in (self._own_predictor, self._timer, self._improvements_log):
+                if find(name).exists() and not find(new).exists():
+                    find(name).rename(find(new))
+            for improvement in list_improvements(self._store.home, name):
+                if improvement.report is not None:  # what was interrupted learns from the pool of the old name
+                    improvement.update(pool=new)
 
         self._put_pool(name, move)
         return "earlier traces keep the old name, and its older versions are in the trash"
@@ -170,6 +179,9 @@ class Things:
         making = read_making(TaskBook(self._tasks_file(name)).making_file)
         if making is not None and making.state == "running":
             blocking.append("practice tasks for it are being made")
+        improvements = list_improvements(self._store.home, name)
+        if any(improvement.is_running for improvement in improvements):
+            blocking.append("it is being improved")
         if name == STARTER:
             blocking.append("it ships with Podium and would come back at the next start")
         with Session(self._store.engine) as session:
@@ -184,6 +196,8 @@ class Things:
         affected += [f"its failure memory goes with it: {count_of(lessons, 'lesson')}"] if lessons else []
         affected += ["its own tasks go with it"] if self._tasks_file(name).is_file() else []
         affected += ["its own success predictor goes with it"] if self._own_predictor(name).is_dir() else []
+        affected += [f"with it goes what {count_of(len(improvements), 'improvement')} settled"] if improvements else []
+        affected += ["its timer goes with it"] if self._timer(name).is_file() else []
         return Dependents(tuple(blocking), tuple(affected))
 
     def find_trace_dependents(self, ids: Sequence[str]) -> Dependents:
@@ -305,6 +319,18 @@ class Things:
 
     def _own_predictor(self, pool: str) -> Path:
         return find_own_folder(pool, self._store.home.root)
+
+    def _timer(self, pool: str) -> Path:
+        return find_timer_file(self._store.home, pool)
+
+    def _improvements_log(self, pool: str) -> Path:
+        return find_log(self._store.home, pool)
+
+    def _list_files(self, pool: str) -> Iterator[Path]:
+        """What a pool has in the data folder, of which some may not exist."""
+        yield from TaskBook(self._tasks_file(pool)).files
+        yield from (self._own_predictor(pool), self._timer(pool), self._improvements_log(pool))
+        yield from (improvement.folder for improvement in list_improvements(self._store.home, pool))
 
     def _tasks_file(self, pool: str) -> Path:
         return self._store.home.root / "tasks" / f"{pool}.jsonl"

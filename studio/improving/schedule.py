@@ -1,4 +1,4 @@
-"""When pools are improved: PODIUM_HOME/improvements/schedule.json, a line for each pool.
+"""When pools are improved: PODIUM_HOME/timers/POOL.json, a file for each pool that is.
 
 A time is `night` (02:00), `HH:MM` of every day, or `sun HH:MM` of one day of the week, by the clock of this machine.
 What was missed while nothing ran is made up for once.
@@ -11,7 +11,7 @@ import time
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError, field_validator
+from pydantic import ValidationError, field_validator
 
 from pool_registry.atomic_write import lock_file, write_atomically
 from pool_registry.errors import StorageError
@@ -58,18 +58,9 @@ class Timer(FrozenModel):
         return moment if moment <= now else moment - timedelta(days=len(DAYS) if day else 1)
 
 
-_FILE = TypeAdapter(dict[str, Timer])
-
-
 def read_timers(home: Home) -> dict[str, Timer]:
-    """The timers by pool. Raises StorageError where their file is damaged."""
-    try:
-        return _FILE.validate_json(_file(home).read_bytes())
-    except FileNotFoundError:
-        return {}
-    except ValidationError as error:
-        problem = describe_problems(error)
-        raise StorageError(f"{_file(home)} cannot be read; correct or delete it: {problem}") from error
+    """The timers by pool. Raises StorageError where a file is damaged."""
+    return {file.stem: _read(file) for file in sorted(_folder(home).glob("*.json"))}
 
 
 def set_timer(home: Home, pool: str, every: str, serving: str = "") -> Timer | None:
@@ -78,10 +69,12 @@ def set_timer(home: Home, pool: str, every: str, serving: str = "") -> Timer | N
         timer = None if every == "off" else Timer(every=every.lower(), serving=serving, since=time.time())
     except ValidationError as error:
         raise UnknownTime(f"{every[:80]!r} is no time to improve at: {describe_problems(error)}") from error
-    _file(home).parent.mkdir(parents=True, exist_ok=True)
+    _folder(home).mkdir(parents=True, exist_ok=True)
     with lock_file(_lock(home)):
-        timers = {name: row for name, row in read_timers(home).items() if name != pool}
-        _write(home, timers if timer is None else {**timers, pool: timer})
+        if timer is None:
+            find_timer_file(home, pool).unlink(missing_ok=True)
+        else:
+            _write(home, pool, timer)
     return timer
 
 
@@ -96,24 +89,36 @@ def describe_timer(pool: str, timer: Timer | None) -> str:
 def take_due(home: Home, now: datetime | None = None) -> dict[str, Timer]:
     """The timers that are due, which begin with this call: of several processes that look, one gets each."""
     now = now or datetime.now()
-    if not _file(home).is_file():
+    if not _folder(home).is_dir():
         return {}
     with lock_file(_lock(home)):
         timers = read_timers(home)
         due = {pool: timer for pool, timer in timers.items() if timer.is_due(now)}
-        if due:
-            begun = {pool: timer.model_copy(update={"since": now.timestamp()}) for pool, timer in due.items()}
-            _write(home, {**timers, **begun})
+        for pool, timer in due.items():
+            _write(home, pool, timer.model_copy(update={"since": now.timestamp()}))
     return due
 
 
-def _write(home: Home, timers: dict[str, Timer]) -> None:
-    write_atomically(_file(home), _FILE.dump_json(timers, indent=1))
+def find_timer_file(home: Home, pool: str) -> Path:
+    """The file of a pool's timer, which may not exist."""
+    return _folder(home) / f"{pool}.json"
 
 
-def _file(home: Home) -> Path:
-    return home.root / "improvements" / "schedule.json"
+def _read(file: Path) -> Timer:
+    try:
+        return Timer.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        problem = describe_problems(error)
+        raise StorageError(f"{file} cannot be read; correct or delete it: {problem}") from error
+
+
+def _write(home: Home, pool: str, timer: Timer) -> None:
+    write_atomically(find_timer_file(home, pool), timer.model_dump_json(indent=1))
+
+
+def _folder(home: Home) -> Path:
+    return home.root / "timers"
 
 
 def _lock(home: Home) -> Path:
-    return _file(home).with_suffix(".lock")
+    return _folder(home) / ".lock"  # no pool is called so

@@ -14,6 +14,7 @@ from typing import Any
 
 from orchestrator.checkpoints import checkpoint_names
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.events import SERVED
 from orchestrator.engine.release import Decision
 from orchestrator.errors import InvalidQuery, OrchestratorError
 from orchestrator.policies.model import warm_up
@@ -22,7 +23,7 @@ from pool_registry.calls.live_pool import LivePool
 from pool_registry.deployment_mode import DeploymentMode, tighten_mode
 from pool_registry.errors import WorkerFault
 from studio.approvals import WaitingPlan, claim_plan
-from studio.episodes import SERVED, prepare_resumed, prepare_run
+from studio.episodes import prepare_resumed, prepare_run
 from studio.model_server.approvals import Approvals
 from studio.model_server.client_tools import read_episode_id
 from studio.model_server.errors import ApiError, invalid_value

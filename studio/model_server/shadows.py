@@ -11,16 +11,18 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from sqlalchemy.exc import SQLAlchemyError
+
+from orchestrator.engine.events import SERVED
 from orchestrator.errors import OrchestratorError
 from orchestrator.traces.store import Store
 from pool_registry.calls.effect_free_pool import refuse_effects
 from pool_registry.errors import PoolError
 from studio.deployments.store import Deployments
 from studio.deployments.trial import sum_shadow_cost
-from studio.episodes import SERVED, RecordedRun, prepare_run
+from studio.episodes import RecordedRun, prepare_run
 from studio.model_server.errors import ApiError
 from studio.model_server.request import EpisodeRequest, tighten_limits
 from studio.model_server.served_episode import ServedEpisode
@@ -88,8 +90,7 @@ class Shadows:
         self.make_way()
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])  # however it ends: what closes after this must be closed
 
     async def _work(self) -> None:
         while self._waiting:
@@ -99,7 +100,7 @@ class Shadows:
             self._current = self._waiting.popleft()
             try:
                 await self._run_one(self._current)
-            except (OrchestratorError, PoolError, ApiError) as error:
+            except (OrchestratorError, PoolError, ApiError, SQLAlchemyError, OSError) as error:
                 log.warning("%s cannot run in the shadow: %s", self._current.side.orchestrator, error)
             finally:
                 self._current = self._run = None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.choice.outcomes import Outcome, Record
 from orchestrator.choice.predictor import MAX_OUTCOMES
+from orchestrator.engine.events import SERVED
 from orchestrator.reader.bind_needs import score_need
 from orchestrator.reader.cards import describe_whole
 from orchestrator.reader.order_candidates import COMPARED
@@ -25,6 +26,7 @@ from orchestrator.traces.agent_track_record import (
 )
 from pool_registry.calls.live_pool import LivePool
 from trainer.errors import TrainingFailed
+from trainer.tasks.practice.traffic_record import read_traffic
 from trainer.tasks.task import HELD_BACK, normalize_query
 
 if TYPE_CHECKING:
@@ -77,14 +79,16 @@ def normalize_need(need: str) -> str:
 
 
 def read_record_to_learn_from(engine: Engine, pool: str) -> TrackRecord:
-    """The track record of a pool without what was run on validation and test tasks: they measure what is trained."""
+    """The track record of a pool without what was run on validation and test tasks, which measure what is trained, and
+    without requests of clients where the pool does not let these be learnt from. Raises UnusableTasks."""
     return TrackRecord(list_outcomes_to_learn_from(engine, pool))
 
 
 def list_outcomes_to_learn_from(engine: Engine, pool: str) -> list[SoloEpisode]:
     """The outcomes of that record, a row each."""
     held_back = read_task_queries(engine, pool, HELD_BACK)
-    episodes = [*read_solo_episodes(engine, pool), *read_side_by_side(engine, pool)]
+    without = () if read_traffic(pool).allows(SERVED) else (SERVED,)
+    episodes = [*read_solo_episodes(engine, pool, without=without), *read_side_by_side(engine, pool, without=without)]
     return [episode for episode in episodes if episode.query not in held_back]
 
 

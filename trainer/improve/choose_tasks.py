@@ -2,23 +2,25 @@
 
 New are a person's own tasks that no settled improvement has taken: accepted traffic, and what was written by hand. An
 improvement is settled when its candidate may be promoted; its tasks then are old ones, as are those that were made.
-Where a candidate got worse, its tasks are set aside: somebody may have poisoned them. An edited task is a new one.
+Where a candidate got worse, or two brought nothing, their tasks are set aside: somebody may have poisoned them. An
+edited task is a new one, and so is one that a person puts back (set_aside.py).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trainer.errors import TrainerError
-from trainer.improve.gate import judge
+from trainer.improve.gate import brings_nothing, judge
 from trainer.improve.record import Improvement
 from trainer.tasks.sources.jsonl import FileLine, TaskLine, compute_digest
 from trainer.tasks.suite import make_random
-from trainer.tasks.task import HELD_BACK, normalize_query
+from trainer.tasks.task import HELD_BACK
 
+MOST_FRUITLESS = 2  # candidates that bring nothing, until their tasks are set aside
 LEAST_LEARNT, LEAST_HELD_OUT = 20, 10  # new tasks: with fewer nothing can be shown
-MOST_HELD_OUT = 200  # of new tasks, and of old ones
 
 
 class TooFewTasks(TrainerError):
@@ -83,14 +85,9 @@ def digest_line(line: TaskLine) -> str:
     return compute_digest(fields)
 
 
-def digest_query(query: str) -> str:
-    """What results name a task by."""
-    return compute_digest(normalize_query(query))
-
-
 def _read_earlier(earlier: Sequence[Improvement]) -> tuple[set[str], set[str]]:
     """The digests of tasks that are settled, and of those that are set aside."""
-    settled, aside = set[str](), set[str]()
+    settled, aside, fruitless = set[str](), set[str](), Counter[str]()
     for improvement in earlier:
         report = improvement.report
         if report is not None:
@@ -98,7 +95,8 @@ def _read_earlier(earlier: Sequence[Improvement]) -> tuple[set[str], set[str]]:
             taken = set(improvement.plan.taken)
             aside.update(taken if verdict == "worse" else ())
             settled.update(taken if verdict == "better" else ())
-    return settled, aside
+            fruitless.update(taken if verdict == "open" and brings_nothing(report.suites) else ())
+    return settled, aside | {digest for digest, count in fruitless.items() if count >= MOST_FRUITLESS}
 
 
 def _split(rows: Iterable[FileLine]) -> tuple[list[TaskLine], list[TaskLine]]:
@@ -112,8 +110,8 @@ def _split(rows: Iterable[FileLine]) -> tuple[list[TaskLine], list[TaskLine]]:
 
 def _explain_too_few(learnt: int, held_out: int, set_aside: int) -> str:
     aside = (
-        f" {set_aside} more were set aside because a candidate got worse with them: correct them among the pool's "
-        "tasks, or take them with --again."
+        f" {set_aside} more were set aside because candidates got worse with them, or twice no better: correct them "
+        "among the pool's tasks, or put them back (podium tasks aside)."
     )
     return (
         f"nothing was done: there are {learnt} new tasks to learn from and {held_out} new ones that are held out, and "

@@ -36,8 +36,14 @@ def judge(suites: Sequence[SuiteChange], guarded: Sequence[GuardedFigure]) -> tu
         measured = "no new task was held out" if own is None else _describe(own)
         dear = (f"It is not shown to be better: {measured}.", *dear)
     if dear or own is None:
-        return "open", (*dear, "Its tasks are taken again with the next ones.")
+        then = ", and set aside if that candidate is no better either" if brings_nothing(suites) else ""
+        return "open", (*dear, f"Its tasks are taken again with the next ones{then}.")
     return "better", (f"It is better: {_describe(own)}.", *(f"No worse: {_describe(x)}." for x in suites if x != own))
+
+
+def brings_nothing(suites: Sequence[SuiteChange]) -> bool:
+    """Whether a candidate gained nothing in the mean on new tasks, or lost some of the others."""
+    return any(suite.better_by < 0 or (suite.suite == "own" and suite.better_by == 0) for suite in suites)
 
 
 def guard(name: str, unit: str, figures: tuple[float, float], bound: float) -> GuardedFigure:

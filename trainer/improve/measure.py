@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from statistics import fmean, median
-from typing import Literal
+from typing import Literal, get_args
 
+from orchestrator.orchestrator_name import drop_kept_choice
 from orchestrator.traces.store import Store
-from trainer.improve.choose_tasks import digest_query
 from trainer.improve.gate import COST, LEAST_COST, UNANSWERED, guard
 from trainer.improve.record import Improvement
 from trainer.improve.site import Site
@@ -23,6 +23,7 @@ from trainer.results.paired import compute_difference
 from trainer.results.rows import ResultRow, read_results
 from trainer.results.statistics import mean
 from trainer.tasks.practice.stored import SOURCE, find_practice_file
+from trainer.tasks.practice.traffic_record import digest_query
 from trainer.tasks.registry import PROVIDERS
 
 DEADLINE = "deadline"  # the outcome of an episode
@@ -30,12 +31,14 @@ AT_ONCE = 4  # episodes: on two cores more wait for the model until their deadli
 MOST_NAMED = 20  # queries that got worse
 GENERAL = "worlds"  # tasks with pools of their own, where the lessons are installed
 Suite = Literal["own", "old", "general"]
+SUITES: tuple[Suite, ...] = get_args(Suite)
 
 
 def write_recipe(improvement: Improvement) -> Recipe:
     """The job that measures both on the pool's own held-out tasks."""
     plan = improvement.plan
-    return _evaluate(improvement, plan.pool, improvement.held_out_source, plan.held_out)
+    names = (plan.measured, plan.candidate)
+    return _evaluate(improvement, names, plan.pool, improvement.held_out_source, plan.held_out)
 
 
 def write_general_recipe(improvement: Improvement, store: Store) -> Recipe | None:
@@ -44,18 +47,19 @@ def write_general_recipe(improvement: Improvement, store: Store) -> Recipe | Non
     plan = improvement.plan
     if not plan.general_tasks:
         return None
+    names = drop_kept_choice(plan.measured), drop_kept_choice(plan.candidate)  # nothing is kept for other pools
     if GENERAL in PROVIDERS:
-        return _evaluate(improvement, plan.pool, GENERAL, plan.general_tasks)
+        return _evaluate(improvement, names, plan.pool, GENERAL, plan.general_tasks)
     others = (name for name in store.pools.names() if name != plan.pool and find_practice_file(name).is_file())
     pool = next(others, None)
-    return None if pool is None else _evaluate(improvement, pool, f"{SOURCE}{pool}", plan.general_tasks)
+    return None if pool is None else _evaluate(improvement, names, pool, f"{SOURCE}{pool}", plan.general_tasks)
 
 
-def _evaluate(improvement: Improvement, pool: str, source: str, count: int) -> Recipe:
+def _evaluate(improvement: Improvement, names: tuple[str, str], pool: str, source: str, count: int) -> Recipe:
     plan = improvement.plan
     settings = EvaluateSettings(
-        orchestrators=(plan.measured, plan.candidate),
-        reference=plan.measured,
+        orchestrators=names,
+        reference=names[0],
         source=source,
         count=count,
         samples=plan.samples,
@@ -75,15 +79,11 @@ class Measurements:
 
     def compare(self, general: bool) -> tuple[SuiteChange, ...]:
         """The changes on new tasks, on old ones, and on general ones where these were measured."""
-        names: tuple[Suite, ...] = ("own", "old", "general") if general else ("own", "old")
-        changes = (self._compare_suite(name) for name in names)
+        changes = (self._compare_suite(suite) for suite in SUITES if general or suite != "general")
         return tuple(change for change in changes if change.tasks)
 
     def _compare_suite(self, suite: Suite) -> SuiteChange:
-        before, after = (
-            group_by_task([row for row in self._list(name) if self._find_suite(row) == suite])
-            for name in (self._plan.measured, self._plan.candidate)
-        )
+        before, after = (group_by_task(self._list(name, suite)) for name in (self._plan.measured, self._plan.candidate))
         whole = {key for key in before.keys() & after.keys() if not _is_cut_off(before[key]) | _is_cut_off(after[key])}
         before, after = ({key: tasks[key] for key in tasks if key in whole} for tasks in (before, after))
         paired = compute_difference(after, before)
@@ -100,10 +100,7 @@ class Measurements:
 
     def guard(self) -> tuple[GuardedFigure, ...]:
         """The figures of a query that must not get worse, on the pool's own tasks."""
-        before, after = (
-            [row for row in self._list(name) if self._find_suite(row) != "general"]
-            for name in (self._plan.measured, self._plan.candidate)
-        )
+        before, after = (self._list(name, "own", "old") for name in (self._plan.measured, self._plan.candidate))
         unanswered = (_share_unanswered(before), _share_unanswered(after))
         late = (_share_late(before), _share_late(after))
         cost = (fmean([row.cost for row in before] or [0.0]), fmean([row.cost for row in after] or [0.0]))
@@ -117,13 +114,15 @@ class Measurements:
 
     def list_worse(self) -> tuple[str, ...]:
         """Queries that the serving orchestrator gets right more often than the candidate."""
-        after = group_by_task(self._list(self._plan.candidate))
-        before = group_by_task(self._list(self._plan.measured))
+        after = group_by_task(self._list(self._plan.candidate, *SUITES))
+        before = group_by_task(self._list(self._plan.measured, *SUITES))
         worse = [key.query for key in before if key in after and after[key].score < before[key].score]
         return tuple(worse[:MOST_NAMED])
 
-    def _list(self, name: str) -> list[ResultRow]:
-        return [row for row in self._rows if row.orchestrator == name]
+    def _list(self, name: str, *suites: Suite) -> list[ResultRow]:
+        """The rows of an orchestrator, also as it is called on other pools, on tasks of these suites."""
+        names = (name, drop_kept_choice(name))
+        return [row for row in self._rows if row.orchestrator in names and self._find_suite(row) in suites]
 
     def _find_suite(self, row: ResultRow) -> Suite:
         if not row.source.startswith("file:"):

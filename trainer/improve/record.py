@@ -25,6 +25,15 @@ from trainer.results.improvement import FILE, ImprovementReport, read_report
 
 PLAN = "plan.json"
 LEARNT, HELD_OUT = "learn.jsonl", "held_out.jsonl"
+REPLAY = 0.5  # the share of old tasks in what is learnt from, where there are as many
+MOST_HELD_OUT = 200  # of new tasks, and of old ones
+
+
+class AlreadyImproving(JobRefused):
+    """Somebody improves the pool now."""
+
+    def __init__(self, pool: str) -> None:
+        super().__init__(f"the pool {pool} is being improved already; wait until that has ended")
 
 
 class ImprovementPlan(FrozenModel):
@@ -47,6 +56,9 @@ class ImprovementPlan(FrozenModel):
     general_tasks: int = 20
     steps: int | None = None
     minutes: float = 3.0
+    replay: float = REPLAY
+    most_held_out: int = MOST_HELD_OUT
+    again: bool = False
     seed: int = 0
     seconds_on_top: float = SECONDS
     max_cost: float | None = None
@@ -64,7 +76,7 @@ class Improvement:
 
     @property
     def report(self) -> ImprovementReport | None:
-        """What it came to; None before its end."""
+        """What it came to; None before its end. Raises DamagedReport."""
         return read_report(self.folder) if (self.folder / FILE).is_file() else None
 
     @property
@@ -109,14 +121,14 @@ def make_folder(home: Home, name: str) -> Path:
 
 @contextmanager
 def hold_pool(home: Home, pool: str) -> Iterator[None]:
-    """Let nobody else improve this pool while the body runs. Raises JobRefused."""
+    """Let nobody else improve this pool while the body runs. Raises AlreadyImproving."""
     file = _root(home) / f"{pool}.lock"
     file.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         try:
             stack.enter_context(lock_file(file, wait=False))
         except BlockingIOError as error:
-            raise JobRefused(f"the pool {pool} is being improved already; wait until that has ended") from error
+            raise AlreadyImproving(pool) from error
         yield
 
 

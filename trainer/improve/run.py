@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from orchestrator.engine.process_identity import this_process
 from pool_registry.atomic_write import write_atomically
+from trainer.errors import JobNotFound, JobRefused
 from trainer.improve.choice import fix_choice
-from trainer.improve.choose_tasks import MOST_HELD_OUT, choose_tasks, digest_line, digest_query
+from trainer.improve.choose_tasks import choose_tasks, digest_line
 from trainer.improve.gate import SECONDS, judge
 from trainer.improve.measure import Measurements, write_general_recipe, write_recipe
 from trainer.improve.record import (
     HELD_OUT,
     LEARNT,
+    MOST_HELD_OUT,
+    REPLAY,
     Improvement,
     ImprovementPlan,
     find_unfinished,
@@ -31,9 +35,8 @@ from trainer.notices.settings import NoticeKind
 from trainer.results.improvement import ImprovementReport, write_report
 from trainer.results.rows import read_results
 from trainer.tasks.practice.stored import open_task_book
+from trainer.tasks.practice.traffic_record import digest_query
 from trainer.tasks.sources.jsonl import TaskLine
-
-REPLAY = 0.5  # the share of old tasks in what is learnt from, where there are as many
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +60,17 @@ class ImprovementOptions:
     again: bool = False
 
 
-def improve(site: Site, pool: str, options: ImprovementOptions) -> tuple[Improvement, ImprovementReport]:
-    """Improve what serves a pool, or go on with an improvement of it that was interrupted, as it was begun.
+def improve(
+    site: Site, pool: str, options: ImprovementOptions, anew: bool = False
+) -> tuple[Improvement, ImprovementReport]:
+    """Improve what serves a pool, or go on with an improvement of it that was interrupted, as it was begun. One that
+    has lost a job is given up, and any other with `anew`.
 
-    Raises TooFewTasks before anything is done, JobRefused while another process improves it, TrainingFailed where a job
-    does not end well: calling this again goes on.
+    Raises TooFewTasks before anything is done, AlreadyImproving while another process does, JobRefused where what was
+    interrupted was begun with other options, TrainingFailed where a job does not end well: calling this again goes on.
     """
     with hold_pool(site.store.home, pool):
-        improvement = find_unfinished(site.store.home, pool) or _begin(site, pool, options)
+        improvement = _find_interrupted(site, pool, options, anew) or _begin(site, pool, options)
         improvement.update(process=this_process())
         if None not in (options.max_cost, improvement.plan.max_cost):
             improvement.update(max_cost=options.max_cost)  # what reached its cap goes on with a higher one
@@ -74,6 +80,37 @@ def improve(site: Site, pool: str, options: ImprovementOptions) -> tuple[Improve
             f"{plan.held_out} held out"
         )
         return improvement, _finish(improvement, site)
+
+
+def _find_interrupted(site: Site, pool: str, options: ImprovementOptions, anew: bool) -> Improvement | None:
+    """What there is to go on with. Raises JobRefused where that was begun with other options."""
+    improvement = find_unfinished(site.store.home, pool)
+    if improvement is None:
+        return None
+    plan = improvement.plan
+    if anew or not _has_jobs(site, plan):
+        site.tell(f"{plan.id} was interrupted and is given up; its jobs stay")
+        shutil.rmtree(improvement.folder)
+        return None
+    standard, begun = asdict(ImprovementOptions("")), plan.model_dump()
+    changed = [
+        name.replace("_", "-")
+        for name, value in asdict(options).items()
+        if name != "max_cost" and value not in (standard[name], begun[name])
+    ]
+    if changed:
+        raise JobRefused(
+            f"{plan.id} was interrupted, and was begun with other options ({', '.join(changed)}): leave these out to "
+            "go on with it, or give it up with --anew"
+        )
+    return improvement
+
+
+def _has_jobs(site: Site, plan: ImprovementPlan) -> bool:
+    try:
+        return all(site.jobs.get(job) for job in plan.jobs.values())
+    except JobNotFound:
+        return False
 
 
 def _begin(site: Site, pool: str, options: ImprovementOptions) -> Improvement:
@@ -98,22 +135,14 @@ def _begin(site: Site, pool: str, options: ImprovementOptions) -> Improvement:
             key=key,
             pool=pool,
             pool_version=stored.version,
-            serving=options.serving,
             measured=measured,
-            stage=stage.name,
             taken=tuple(digest_line(line) for line in (*tasks.learnt, *tasks.held_out)),
             own=tuple(digest_query(line.query) for line in tasks.held_out),
             learnt=len(tasks.learnt),
             replayed=len(replayed),
             held_out=len(tasks.held_out) + len(tasks.old),
-            samples=options.samples,
-            general_tasks=options.general_tasks,
-            steps=options.steps,
-            minutes=options.minutes,
-            seed=options.seed,
-            seconds_on_top=options.seconds_on_top,
-            max_cost=options.max_cost,
             started=time.time(),
+            **{**asdict(options), "stage": stage.name},
         ),
     )
     improvement.update()

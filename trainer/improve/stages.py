@@ -126,12 +126,12 @@ def _imitate_right_runs(improvement: Improvement) -> Recipe:
 
 
 def _name_last_checkpoint(improvement: Improvement, site: Site) -> str:
-    """The job's last checkpoint, with the options of the serving name."""
+    """The job's last checkpoint, with the options of the name that it is measured against."""
     job = improvement.plan.jobs["learn"]
     steps = complete_steps(site.jobs.folder(job).checkpoints)
     if not steps:
         raise TrainingFailed("checkpoint", f"the job {job} left no complete checkpoint; resume it, then improve again")
-    return f"{job}@{steps[-1][0]}{split_options(improvement.plan.serving)[1]}"
+    return f"{job}@{steps[-1][0]}{split_options(improvement.plan.measured)[1]}"
 
 
 STAGES = MappingProxyType(

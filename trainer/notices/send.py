@@ -48,7 +48,7 @@ def notify(home: Home, notice: Notice) -> None:
         settings = read_settings(home)
         if settings.webhook and notice.kind in settings.kinds:
             asyncio.run(post_notice(settings, notice))
-    except (PoolError, WorkerFault, ValueError) as error:
+    except (PoolError, WorkerFault, ValueError, OSError) as error:
         log.warning("the notice %r was not sent: %s", notice.title, redact(str(error)))
 
 

@@ -41,7 +41,8 @@ class NoticeSettings(FrozenModel):
 
 
 def read_settings(home: Home) -> NoticeSettings:
-    """Read the setting; nothing is sent where there is none. Raises StorageError where its file is damaged."""
+    """Read the setting; nothing is sent where there is none. Raises StorageError where its file is
+    damaged, or cannot be read."""
     try:
         return NoticeSettings.model_validate_json(_file(home).read_bytes())
     except FileNotFoundError:
@@ -49,6 +50,8 @@ def read_settings(home: Home) -> NoticeSettings:
     except ValidationError as error:
         problem = describe_problems(error)
         raise StorageError(f"{_file(home)} cannot be read; correct or delete it: {problem}") from error
+    except OSError as error:
+        raise StorageError(f"{_file(home)} cannot be read: {error}") from error
 
 
 def write_settings(home: Home, settings: NoticeSettings) -> None:

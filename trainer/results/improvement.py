@@ -8,11 +8,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pool_registry.atomic_write import write_atomically
+from pool_registry.validation_words import describe_problems
+from trainer.errors import TrainerError
 
 FILE = "improvement.json"
+
+
+class DamagedReport(TrainerError):
+    """The report of an improvement cannot be read."""
 
 
 class SuiteChange(BaseModel):
@@ -78,5 +84,10 @@ def write_report(folder: Path, report: ImprovementReport) -> Path:
 
 
 def read_report(folder: Path) -> ImprovementReport:
-    """The report of a folder. Raises FileNotFoundError without one, pydantic.ValidationError where it is damaged."""
-    return ImprovementReport.model_validate_json((folder / FILE).read_text(encoding="utf-8"))
+    """The report of a folder. Raises FileNotFoundError without one, DamagedReport where it cannot be read."""
+    file = folder / FILE
+    try:
+        return ImprovementReport.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        problems = describe_problems(error)
+        raise DamagedReport(f"{file} is damaged ({problems}); delete it, and improve the pool again") from error

@@ -10,9 +10,8 @@ from typing import Literal
 
 from sqlmodel import Session, col, select
 
-from orchestrator.engine.events import Graded, VerdictPlace, load_event
+from orchestrator.engine.events import SERVED, Graded, VerdictPlace, load_event
 from orchestrator.traces.store import EpisodeRow, EventRow, Store
-from trainer.tasks.practice.traffic_record import SERVED
 
 MAX_RUNS = 2000  # the newest that somebody has judged, or whose plan was corrected
 BATCH = 500  # ids of one statement

@@ -5,6 +5,7 @@ import { busy, button, select } from "../lib/controls.js";
 import { el, heading, recall, remember } from "../lib/dom.js";
 import { plain, Toast } from "../lib/reply.js";
 import { needs } from "../lib/rights.js";
+import { AsideTasks } from "./aside.js";
 import { CandidateRow } from "./candidate.js";
 import { TrafficSettings } from "./traffic_settings.js";
 
@@ -47,8 +48,9 @@ class TasksPage {
     this.keys = el("p.tasks-keys", {}, "Keys: ", ...["j", "k"].flatMap((key) => [el("kbd", {}, key), " "]), "move, ",
       el("kbd", {}, "x"), " choose, ", el("kbd", {}, "a"), " accept, ", el("kbd", {}, "s"), " strike, ", el("kbd", {}, "e"), " edit");
     this.settings = new TrafficSettings((action, fields) => this.send(action, fields));
+    this.aside = new AsideTasks((queries) => this.putBack(queries));
     const tools = el("div.page-tools", {}, this.pool, this.views);
-    const main = el("div.tasks-main", {}, tools, this.bar, this.note, this.list, this.keys);
+    const main = el("div.tasks-main", {}, tools, this.bar, this.note, this.list, this.keys, this.aside.node);
     root.replaceChildren(
       el("div.page-body.tasks-page", {}, heading("Tasks", ABOUT), el("div.tasks-columns", {}, main, this.settings.node), this.toast.node),
     );
@@ -88,6 +90,7 @@ class TasksPage {
     this.pool.replaceChildren(...state.pools.map((name) => el("option", { value: name }, name)));
     this.pool.value = state.pool;
     this.settings.show(state.settings, state.pool);
+    this.aside.show(state);
     this.draw();
   }
 
@@ -168,6 +171,12 @@ class TasksPage {
     const reply = await busy(this.strikeButton, "Striking …", () => this.send("strike", { ids }));
     this.count();
     if (reply.ok) this.toast.say(reply.message, false, ["Undo", () => this.send("restore", { struck: reply.struck })]);
+  }
+
+  /** @param {string[]} queries */
+  async putBack(queries) {
+    const reply = await this.send("put_back", { queries });
+    if (reply.ok) this.toast.say(reply.message);
   }
 
   /** @param {KeyboardEvent} event */

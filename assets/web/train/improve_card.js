@@ -12,7 +12,7 @@ import { needs } from "../lib/rights.js";
 const TIMES = [["off", "Never by itself"], ["night", "Every night at 02:00"], ["sun 02:00", "Every Sunday at 02:00"]];
 /** @type {Record<ImproveDocument["state"], string>} */
 const STATES = {
-  "": "", running: "Improving …", interrupted: "It was interrupted: Improve goes on with it.",
+  "": "", running: "Improving …", interrupted: "It was interrupted: Improve goes on with it, podium improve --anew gives it up.",
   promotable: "The last candidate may be promoted", refused: "The last candidate is refused",
 };
 
@@ -48,7 +48,7 @@ export class ImproveCard {
   take(state) {
     const { learnt, held_out: heldOut, set_aside: setAside } = state;
     this.root.hidden = !(learnt || heldOut || setAside || state.state || state.every !== "off");
-    const aside = setAside ? ` ${count(setAside)} are set aside, because a candidate got worse with them.` : "";
+    const aside = setAside ? ` ${count(setAside)} are set aside, because candidates got worse with them, or twice no better: the Tasks page lists them.` : "";
     const lacking = state.has_enough ? "" : ` It needs ${state.least_learnt} and ${state.least_held_out}.`;
     this.fresh.textContent = `${state.pool} has ${count(learnt)} new tasks to learn from and ${count(heldOut)} held out.${lacking}${aside} Measured against ${state.serving}.`;
     this.verdict.textContent = STATES[state.state];

@@ -132,8 +132,8 @@ def promote(
     ] = "",
     home: HomeOption = None,
 ) -> None:
-    """Let the candidate serve. Refused unless its report shows a gain on own tasks whose interval lies above 0, and no
-    guarded figure beyond its bound."""
+    """Let the candidate serve. Refused unless its report shows a gain on own tasks whose interval lies above 0, no
+    loss on old and general ones, and no guarded figure beyond its bound."""
     from studio.deployments.check import check_serving
     from studio.deployments.gate import find_report, read_named_report
     from studio.deployments.store import Deployments

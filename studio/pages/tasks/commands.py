@@ -10,6 +10,7 @@ from studio.frame.commands import Fields, PageCommands, PageReply, command, flag
 from studio.housekeeping.retention import change_retention
 from studio.pages.tasks.documents import SHOWN, build_candidates_document
 from studio.runtime import Runtime
+from trainer.improve.set_aside import put_back
 from trainer.tasks.suite import SPLITS
 from trainer.traffic.accept import (
     Choice,
@@ -56,6 +57,12 @@ class CandidateCommands(PageCommands):
         """Put struck questions back, by the digests that striking them gave."""
         restore_candidates(self._pool(fields), _read_names(fields, "struck"))
         return self._reply(fields, "Put back.")
+
+    @command("editor")
+    def _put_back(self, fields: Fields) -> PageReply:
+        """Let the next improvement take tasks that were set aside, by their queries."""
+        count = put_back(self._store.home, self._pool(fields), _read_names(fields, "queries"))
+        return self._reply(fields, f"{count_of(count, 'task')} put back.")
 
     @command("owner")
     def _allow_clients(self, fields: Fields) -> PageReply:

@@ -9,6 +9,7 @@ from pydantic import Field
 from orchestrator.traces.store import Store
 from studio.frame.document import PageDocument
 from studio.housekeeping.retention import read_retention
+from trainer.improve.set_aside import REASON, list_set_aside
 from trainer.tasks.practice.traffic_record import read_traffic
 from trainer.tasks.suite import SPLITS
 from trainer.traffic.candidates import Candidate, list_candidates
@@ -54,6 +55,13 @@ class CandidateLine(PageDocument):
     reason: str
 
 
+class AsideLine(PageDocument):
+    """A task that no improvement takes until somebody puts it back."""
+
+    query: str
+    answer: str
+
+
 class TrafficSettings(PageDocument):
     """What is stored of served traffic. `clients`: their requests may become tasks. `served_days`: None for ever."""
 
@@ -69,18 +77,26 @@ class CandidatesDocument(PageDocument):
     splits: list[str]
     rows: list[CandidateLine]
     total: int
+    aside: list[AsideLine] = Field(
+        description="Tasks that are set aside, some of `total_aside`; `aside_reason` says why."
+    )
+    total_aside: int
+    aside_reason: str
     settings: TrafficSettings
 
 
 def build_candidates_document(store: Store, pool: str) -> CandidatesDocument:
     """The candidates of a pool. Raises UnusableTasks where what is remembered about them is damaged."""
-    candidates = list_candidates(store, pool)
+    candidates, aside = list_candidates(store, pool), list_set_aside(store.home, pool)
     return CandidatesDocument(
         pool=pool,
         pools=store.pools.names(),
         splits=list(SPLITS),
         rows=[_build_line(candidate) for candidate in candidates[:SHOWN]],
         total=len(candidates),
+        aside=[AsideLine(query=line.query, answer=str(line.answer)) for line in aside[:SHOWN]],
+        total_aside=len(aside),
+        aside_reason=REASON,
         settings=TrafficSettings(
             clients=read_traffic(pool).clients,
             served_days=read_retention(store.home).served_days,

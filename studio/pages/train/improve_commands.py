@@ -7,9 +7,8 @@ from studio.improving.schedule import describe_timer, read_timers, set_timer
 from studio.improving.start import find_serving, start_improvement
 from studio.pages.train.improve_documents import ImproveDocument, build_improve_document
 from studio.runtime import Runtime
-from trainer.errors import JobRefused
-from trainer.improve.choose_tasks import MOST_HELD_OUT, choose_tasks
-from trainer.improve.record import list_improvements
+from trainer.improve.choose_tasks import choose_tasks
+from trainer.improve.record import MOST_HELD_OUT, AlreadyImproving, list_improvements
 from trainer.tasks.practice.stored import open_task_book
 
 
@@ -29,7 +28,7 @@ class ImproveCommands(PageCommands):
         pool = text(fields, "pool")
         document = self._build(pool)
         if document.state == "running":
-            raise JobRefused(f"the pool {pool} is being improved already; wait until that has ended")
+            raise AlreadyImproving(pool)
         if document.state != "interrupted":
             choose_tasks(
                 open_task_book(pool).read(), list_improvements(self._store.home, pool), MOST_HELD_OUT, 0

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pool_registry.storage.data_folder import Home
 from studio.frame.document import PageDocument
-from trainer.improve.choose_tasks import LEAST_HELD_OUT, LEAST_LEARNT, MOST_HELD_OUT, choose_tasks
-from trainer.improve.record import list_improvements
+from trainer.improve.choose_tasks import LEAST_HELD_OUT, LEAST_LEARNT, choose_tasks
+from trainer.improve.record import MOST_HELD_OUT, list_improvements
 from trainer.tasks.practice.stored import open_task_book
 
 
@@ -34,7 +34,8 @@ class ImproveDocument(PageDocument):
 
 
 def build_improve_document(home: Home, pool: str, serving: str, every: str) -> ImproveDocument:
-    """The document of a pool. Raises UnusableTasks where a plan of an improvement is damaged."""
+    """The document of a pool. Raises UnusableTasks and DamagedReport where a plan or a report of an improvement
+    is damaged."""
     earlier = list_improvements(home, pool)
     tasks = choose_tasks(open_task_book(pool).read(), earlier, MOST_HELD_OUT, 0)
     document = ImproveDocument(

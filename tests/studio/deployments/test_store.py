@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pool_registry.storage.data_folder import find_home
@@ -10,7 +12,7 @@ from studio.deployments.gate import find_report, read_named_report
 from studio.deployments.states import Candidate, DeploymentNotFound, DeploymentRefused, ServingSide
 from studio.deployments.store import Deployments
 from tests.studio.support.reports import COST, OWN, make_report
-from trainer.results.improvement import write_report
+from trainer.results.improvement import FILE, SuiteChange, write_report
 
 SERVING = ServingSide(pool="two", pool_version=1, orchestrator="direct:agent")
 OTHER = Candidate(orchestrator="direct:other", share=0.5)
@@ -23,6 +25,12 @@ def deployments(tmp_path):
     made.deploy("help", SERVING, "ada")
     yield made
     engine.dispose()
+
+
+def lose(suite: str, by: float) -> SuiteChange:
+    """A suite on which the candidate is worse by this share of the tasks."""
+    figures = {"after": OWN.before - by, "better_by": -by, "low": -by - 0.1, "high": -by + 0.1}
+    return OWN.model_copy(update={"suite": suite, **figures})
 
 
 def serving(deployments: Deployments) -> str:
@@ -48,9 +56,11 @@ def test_a_promotion_needs_a_report_of_a_gain(deployments):
         ({"serving": "react"}, "serving orchestrator is react"),
         ({"candidate": "react"}, "candidate is react"),
         ({"promotable": False, "reasons": ("old tasks are worse by 0.2",)}, "old tasks are worse by 0.2"),
-        ({"suites": (OWN.model_copy(update={"low": 0.0}),)}, "it has to begin above 0"),
-        ({"suites": (OWN.model_copy(update={"suite": "general"}),)}, "no tasks of this deployment's own"),
-        ({"guarded": (COST.model_copy(update={"after": 0.02}),)}, "the cost of a query is 0.02 US dollars, beyond"),
+        ({"suites": (OWN.model_copy(update={"low": 0.0}),)}, "It is not shown to be better: 60% before, 75% after"),
+        ({"suites": (OWN.model_copy(update={"suite": "general"}),)}, "no new task was held out"),
+        ({"suites": (OWN, lose("old", 0.4))}, "It is worse: 60% before, 20% after on 80 old tasks"),
+        ({"suites": (OWN, lose("general", 0.4))}, "It is worse: 60% before, 20% after on 80 tasks of other pools"),
+        ({"guarded": (COST.model_copy(update={"after": 0.02}),)}, "is 0.02 US dollars and may be 0.012 at most"),
     ],
 )
 def test_a_promotion_without_that_evidence_is_refused_in_the_reports_words(deployments, changes, sentence):
@@ -122,3 +132,13 @@ def test_the_newest_report_about_the_candidate_is_taken_by_itself(deployments, t
         read_named_report(tmp_path / "improvements" / "c")
     with pytest.raises(DeploymentRefused, match=r"holds no improvement\.json"):
         read_named_report(tmp_path)
+
+
+def test_a_report_that_goes_while_reports_are_looked_through_is_passed_over(deployments, tmp_path, monkeypatch):
+    state = deployments.set_candidate("help", OTHER, "ada").state
+    folder = tmp_path / "improvements" / "a"
+    folder.mkdir(parents=True)
+    write_report(folder, make_report())
+    listed = [folder.with_name("deleted") / FILE, folder / FILE]
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(listed))
+    assert find_report(find_home(str(tmp_path)), state) == make_report()

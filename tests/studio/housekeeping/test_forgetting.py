@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.failure_memory.lessons import LessonRow
 from orchestrator.plan import Turn
 from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.traces.agent_track_record import SoloEpisode
+from orchestrator.traces.kept_choice import keep_choice
 from orchestrator.traces.store import EpisodeRow, EventRow, Store, TraceFilter
 from pool_registry.actions import Observation, Status
 from pool_registry.calls.call_cache_table import DatabaseCacheStore
@@ -27,18 +30,22 @@ from pool_registry.storage.backups import keep_daily_copy
 from pool_registry.storage.database import writing
 from pool_registry.worker import WorkerSpec
 from studio.__main__ import app
+from studio.cli.improve import describe_report
+from studio.deployments.store import DeploymentChangeRow
 from studio.housekeeping import forgetting
 from studio.housekeeping.forgetting import Sender, forget
 from studio.housekeeping.things import Things
 from studio.model_server.conversation import ConversationMessage
 from studio.model_server.kept_responses import KeptResponses
 from studio.prepare import prepare_store
+from tests.studio.support.reports import make_report
 from trainer.demonstrations.episode_task import Judgement, judge_run
 from trainer.jobs.queue import JobStore
 from trainer.recipe import list_presets, load_recipe
+from trainer.results.improvement import read_report, write_report
 from trainer.tasks.practice.task_book import TaskBook
 from trainer.tasks.practice.traffic_record import read_traffic
-from trainer.tasks.sources.jsonl import TaskLine
+from trainer.tasks.sources.jsonl import SourceRun, TaskLine
 from trainer.traffic.accept import Choice, accept_candidates, set_consent, strike_candidates
 from trainer.traffic.candidates import list_candidates
 
@@ -48,7 +55,8 @@ CALC = WorkerSpec(name="calc", kind="calculator", description="Arithmetic.")
 
 
 @pytest.fixture
-def store(tmp_path: Path):
+def store(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("PODIUM_HOME", str(tmp_path / "home"))
     opened = prepare_store(str(tmp_path / "home"))
     opened.pools.save(Pool(name="mine", workers=(CALC,)))
     yield opened
@@ -94,6 +102,30 @@ def spread(store: Store, user: str, canary: str) -> None:
     (folder.path / "demonstrations.jsonl").write_text(f"{json.dumps(shown)}\n")
     folder.frozen_past.write_text(json.dumps({"mine": {"record": [{"query": query, "answer": canary}]}}))
     (folder.path / "checkpoints").mkdir(exist_ok=True)
+    spread_in_improvement(store, user, canary)
+
+
+def spread_in_improvement(store: Store, user: str, canary: str) -> None:
+    """Let an improvement learn from a person's question, get worse on it, and be promoted all the same."""
+    query, edited = f"What of {canary}?", f"What about {canary}?"
+    report = make_report(worse=(query, "And of others?"))
+    folder = store.home.root / "improvements" / f"mine-{user}"
+    folder.mkdir(parents=True)
+    write_report(folder, report)
+    source = SourceRun(id="gone", user=user, source="served", started_at="2026-01-01T00:00:00+00:00")
+    lines = [TaskLine(query=query, answer=canary), TaskLine(query=edited, answer="1", run=source)]
+    (folder / "learn.jsonl").write_text("".join(f"{line.model_dump_json(exclude_none=True)}\n" for line in lines))
+    with (folder.parent / "mine.log").open("a") as log:
+        log.write("\n".join(describe_report(report)) + "\n")
+    outcome = SoloEpisode("calc", query, True, 1.0, 0.0, need=canary)
+    keep_choice("mine", user, [outcome, replace(outcome, query=edited)], lambda to: (to / "head.bin").write_bytes(b"1"))
+    with writing(store.engine) as session:
+        session.add(
+            DeploymentChangeRow(
+                deployment=user, number=1, action="promoted", state="{}", made_by="", made_at="",
+                report=report.model_dump_json(),
+            )
+        )  # fmt: skip
 
 
 def find(home: Path, text: str) -> list[str]:
@@ -110,6 +142,9 @@ def find(home: Path, text: str) -> list[str]:
 def test_nothing_is_left_of_a_person_and_everything_of_another(store):
     for user, canary in (("ann", ANN), ("bob", BOB)):
         spread(store, user, canary)
+    copied = store.home.root / "forks" / "a.process that is no more" / "after"
+    copied.mkdir(parents=True)
+    (copied / "orders.txt").write_text(ANN)
     assert keep_daily_copy(store.engine, store.home, 7, 30) is not None
     before = find(store.home.root, BOB)
     assert len(find(store.home.root, ANN)) >= 8, "it got everywhere"
@@ -121,10 +156,12 @@ def test_nothing_is_left_of_a_person_and_everything_of_another(store):
     assert set(before) - set(find(store.home.root, BOB)) <= {f"{store.home.root}/podium.db-wal"}
     assert forgotten.counts == {
         "runs": 2, "lessons": 1, "copies of the database": 1, "things in the trash": 1,
-        "kept responses": 1, "tasks": 2, "lines of jobs": 1, "events set aside": 1,
+        "kept responses": 1, "tasks": 2, "lines of jobs": 1, "events set aside": 1, "lines of improvements": 6,
     }  # fmt: skip
-    (sentence,) = forgotten.stays
-    assert "checkpoints of" in sentence and "podium delete job" in sentence
+    checkpoints, predictor = forgotten.stays
+    assert "checkpoints of" in checkpoints and "podium delete job" in checkpoints
+    assert "success predictor" in predictor and "kept-ann may have learnt from it" in predictor
+    assert read_report(store.home.root / "improvements" / "mine-ann").worse == ("And of others?",)
     assert [row.task.query for row in TaskBook(store.home.root / "tasks" / "mine.jsonl").read()] == [f"What of {BOB}?"]
 
 

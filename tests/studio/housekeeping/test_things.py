@@ -22,11 +22,16 @@ from pool_registry.storage.database import writing
 from pool_registry.worker import WorkerSpec
 from studio.housekeeping.retention import Retention, read_retention, tidy, write_retention
 from studio.housekeeping.things import Things
+from studio.improving.schedule import read_timers, set_timer
+from studio.improving.start import find_log
 from studio.model_server import server_record
 from studio.prepare import prepare_store
+from tests.studio.support.reports import make_report
 from trainer.errors import JobNotFound
+from trainer.improve.record import Improvement, ImprovementPlan, list_improvements, make_folder
 from trainer.jobs.queue import JobStore
 from trainer.recipe import list_presets, load_recipe
+from trainer.results.improvement import write_report
 from trainer.tasks.practice.make_tasks import PracticeOptions
 from trainer.tasks.practice.making import record_making
 from trainer.tasks.practice.progress import Watch
@@ -130,6 +135,42 @@ def test_a_pool_takes_its_success_predictor_along_to_another_name_and_to_the_tra
     assert not renamed.exists()
     things.trash.restore(entry.key)
     assert (renamed / "1" / "figures.json").is_file()
+
+
+def improve(store: Store, key: str, **changes: object) -> Improvement:
+    plan = ImprovementPlan(
+        id=f"mine-{key}", key=key, pool="mine", pool_version=1, serving="router", measured="router", stage="who",
+        taken=(), own=(), learnt=20, replayed=0, held_out=10, started=0.0,
+    )  # fmt: skip
+    improvement = Improvement(make_folder(store.home, plan.id), plan)
+    improvement.update(**changes)
+    return improvement
+
+
+def test_a_pool_takes_its_timer_and_what_it_learnt_along_to_another_name_and_to_the_trash(store):
+    settled, interrupted = improve(store, "aaaaaa"), improve(store, "bbbbbb")
+    write_report(settled.folder, make_report(pool="mine"))
+    set_timer(store.home, "mine", "night")
+    find_log(store.home, "mine").write_text("improved")
+    things = Things(store)
+    things.rename("pool", "mine", "ours")
+    assert read_timers(store.home).keys() == {"ours"} and find_log(store.home, "ours").is_file()
+    assert [one.folder for one in list_improvements(store.home, "ours")] == [settled.folder]
+    assert not interrupted.folder.exists(), "it goes to the trash with what the old name stood for"
+    affected = things.find_dependents("pool", "ours").affected
+    assert "with it goes what 1 improvement settled" in affected and "its timer goes with it" in affected
+
+    entry = things.delete("pool", "ours")
+    assert not read_timers(store.home) and not settled.folder.exists() and not find_log(store.home, "ours").exists()
+    things.trash.restore(entry.key)
+    assert list_improvements(store.home, "ours") and read_timers(store.home).keys() == {"ours"}
+
+
+def test_a_pool_that_is_being_improved_is_neither_renamed_nor_deleted(store):
+    improve(store, "aaaaaa", process=this_process())
+    for change in (lambda: Things(store).delete("pool", "mine"), lambda: Things(store).rename("pool", "mine", "ours")):
+        with pytest.raises(StorageError, match="it is being improved"):
+            change()
 
 
 def test_what_is_served_or_runs_is_not_deleted(store):

@@ -18,7 +18,8 @@ from pool_registry.storage.data_folder import find_home
 from studio.__main__ import app
 from studio.housekeeping import daily
 from studio.improving import start
-from studio.improving.schedule import DAYS, Timer, read_timers, set_timer, take_due
+from studio.improving.schedule import DAYS, Timer, find_timer_file, read_timers, set_timer, take_due
+from trainer.improve.record import hold_pool
 
 MONDAY_NOON = datetime(2026, 11, 30, 12, 0)
 MOMENTS = st.datetimes(datetime(2025, 1, 1), datetime(2030, 1, 1))
@@ -74,9 +75,15 @@ def test_a_new_timer_waits_for_its_next_time_and_begins_once(home):
     assert read_timers(home).keys() == {"clinic"}
 
 
+def test_a_pool_called_schedule_is_improved_while_timers_are_set(home):
+    with hold_pool(home, "schedule"):
+        set_timer(home, "schedule", "night")
+    assert read_timers(home).keys() == {"schedule"}
+
+
 def test_a_damaged_file_is_an_error_that_says_what_to_do_and_stops_no_studio(home, caplog):
     set_timer(home, "shop", "night")
-    (home.root / "improvements" / "schedule.json").write_text("{")
+    find_timer_file(home, "shop").write_text("{")
     with pytest.raises(StorageError, match="correct or delete it"):
         read_timers(home)
 
@@ -87,8 +94,8 @@ def test_what_is_due_begins_as_the_command_in_a_process_of_its_own(home, monkeyp
     monkeypatch.setattr(start.subprocess, "Popen", lambda command, **_: started.append(command))
     store = SimpleNamespace(home=home)
     set_timer(home, "shop", "night", "router+who=log")
-    timers = home.root / "improvements" / "schedule.json"
-    timers.write_text(json.dumps({"shop": {"every": "night", "serving": "router+who=log", "since": 0}}))
+    timer = {"every": "night", "serving": "router+who=log", "since": 0}
+    find_timer_file(home, "shop").write_text(json.dumps(timer))
     daily.start_due(store)
     daily.start_due(store)
     assert started == [

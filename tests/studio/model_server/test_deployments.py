@@ -3,12 +3,14 @@ in the shadow or on a share."""
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from contextlib import contextmanager
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy.exc import OperationalError
 from sqlmodel import Session, select
 
 from orchestrator.traces.store import EpisodeRow, open_store
@@ -18,15 +20,17 @@ from pool_registry.worker import WorkerSpec
 from studio.deployments.check import check_candidate
 from studio.deployments.states import Candidate, DeploymentOptions, DeploymentRefused, ServingSide
 from studio.deployments.store import Deployments
-from studio.deployments.trial import measure_trial
+from studio.deployments.trial import measure_trial, sum_shadow_cost
+from studio.model_server import shadows
 from studio.model_server.app import create_model_app
-from studio.model_server.sides import build_served_model
+from studio.model_server.sides import Sides, build_served_model
 from tests.studio.support.edge_home import home, model
 
 __all__ = ["home", "model"]
 
 pytestmark = pytest.mark.medium
 WAIT_S = 30
+LOCKED = OperationalError("SELECT", None, sqlite3.OperationalError("database is locked"))
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +175,50 @@ def test_a_shadow_makes_way_for_a_request_and_is_tried_again(store, name, model)
         assert time.monotonic() - started < 1.8, "the answer did not wait for the shadow"
         trial = wait_for_trial(store, name, lambda trial: trial.pairs == 2)
         assert trial.agreed == 2
+
+
+def test_a_database_that_is_locked_or_full_ends_one_shadow_and_not_those_that_wait(store, name, monkeypatch):
+    measured, both_wait = [], threading.Event()
+
+    def fail_once(*arguments) -> float:
+        measured.append(arguments)
+        if len(measured) == 1:
+            both_wait.wait(WAIT_S)
+            raise LOCKED
+        return sum_shadow_cost(*arguments)
+
+    monkeypatch.setattr(shadows, "sum_shadow_cost", fail_once)
+    with serve(store, name, Candidate(orchestrator="direct:other")) as (client, _):
+        ask(client, name)
+        ask(client, name)
+        both_wait.set()
+        wait_for_trial(store, name, lambda trial: trial.pairs == 1)
+
+
+@pytest.mark.parametrize("fault", [LOCKED, KeyError("a fault")], ids=["locked", "fault"])
+def test_pools_are_closed_however_shadows_ended(store, name, monkeypatch, fault):
+    def fail(*_) -> float:
+        raise fault
+
+    monkeypatch.setattr(shadows, "sum_shadow_cost", fail)
+    closed = watch_close(monkeypatch)
+    with serve(store, name, Candidate(orchestrator="direct:other")) as (client, _):
+        ask(client, name)
+        time.sleep(0.3)
+    assert closed
+
+
+def watch_close(monkeypatch) -> list[str]:
+    """Gets an entry when the server closes its pools."""
+    closed: list[str] = []
+    close = Sides.close
+
+    async def note(self) -> None:
+        closed.append("pools")
+        await close(self)
+
+    monkeypatch.setattr(Sides, "close", note)
+    return closed
 
 
 def test_nothing_runs_in_the_shadow_of_what_is_not_stored_or_once_its_money_is_spent(store, name):

