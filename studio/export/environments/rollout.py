@@ -144,7 +144,8 @@ def _summarize(episode: Episode) -> Rollout:
     if ended.outcome == "orchestrator_failed":
         raise RolloutFailed(f"the model that orchestrates cannot be asked: {ended.reason}")
     if graded is None:
-        raise RolloutFailed("the answer was not graded: a cap refused the judge; raise it in the pool")
+        why = episode.not_judged.reason if episode.not_judged else "nothing graded it"
+        raise RolloutFailed(f"the answer was not graded: {why}; raise the cap in the pool, or mend the grader")
     turns = [done.turn for done in episode.rounds if done.turn is not None]
     usages = [run.observation.usage for run in episode.steps.values() if run.observation is not None]
     usage = sum(usages, Usage())
