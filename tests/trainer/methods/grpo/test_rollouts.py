@@ -60,7 +60,7 @@ def test_nothing_is_learnt_from_an_answer_whose_verifier_fails(chat, monkeypatch
     monkeypatch.setenv(PYTHON, sys.executable)
     verifier = RewardVerifier(RewardProcess("no_such_set", {}), 0, 1.0)
     generator = Written(chat, lambda *_: answer_of("42"))
-    with pytest.raises(TrainingFailed, match="Install it: .*jobs resume"):
+    with pytest.raises(TrainingFailed, match=r"Install it: .*jobs resume"):
         asyncio.run(an_engine(chat, a_pool()).run_episode(replace(a_task(), verifier=verifier), generator))
 
 
