@@ -12,6 +12,7 @@ from pool_registry.starter import seed_starter
 from pool_registry.storage.backups import find_newest_whole
 from pool_registry.storage.data_folder import Home, choose_home, find_home
 from pool_registry.storage.integrity import find_damage_at_start
+from studio.forks import sweep_forks
 
 log = logging.getLogger(__name__)
 
@@ -20,6 +21,7 @@ def prepare_store(folder: str | None) -> Store:
     """Open the data folder's store, migrated and with the starter pool. Raises StorageError saying what to do."""
     store = open_store(find_home(folder))
     store.traces.mark_interrupted()
+    sweep_forks(store.home)
     if not (names := store.pools.names()) or "starter" in names:
         seed_starter(store.pools)
     return store

@@ -41,6 +41,8 @@ class Copies:
         copy = self.find(path)
         if copy is not None:
             return copy
+        if self.folder.resolve().is_relative_to(path):
+            raise CannotFork(f"{path} holds Podium's own data folder, so it cannot be copied for a what-if")
         self._count(path)
         copy = self._mirror(path)
         try:

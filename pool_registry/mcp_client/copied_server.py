@@ -65,8 +65,11 @@ def _read_path(text: str, folder: Path) -> Path | None:
     value = _split(text)[1]
     if not value or REFERENCE.search(text) or len(value) > 4000:
         return None
-    path = folder / Path(value.removeprefix("sqlite:///")).expanduser()
-    return path if path.exists() else None
+    try:
+        path = folder / Path(value.removeprefix("sqlite:///")).expanduser()
+        return path if path.exists() else None
+    except (OSError, RuntimeError, ValueError):  # longer than a name may be, nobody's home, a NUL
+        return None
 
 
 def _point_at_copy(text: str, folder: Path, copier: Copier) -> str:

@@ -12,6 +12,7 @@ import os
 import resource
 import struct
 from dataclasses import dataclass
+from functools import partial
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 SCRATCH, SCRATCH_FILES = "/tmp", 4096  # noqa: S108  a mount of our own
@@ -156,7 +157,21 @@ def allow(ruleset: int, path: str, rights: int) -> None:
 
 def seccomp(machine: str, network: bool = False, waking: bool = False) -> None:
     """Install the allow-list. An unknown machine raises KeyError: then there is no sandbox."""
-    program = bpf(machine, network, waking)
+    _install(bpf(machine, network, waking))
+
+
+def refuse_calls(machine: str, numbers: tuple[int, ...]) -> None:
+    """Refuse these system calls with EPERM, and allow all others. Raises KeyError on an unknown machine."""
+    load, jump_equal, give = 0x20, 0x15, 0x06
+    op = partial(struct.pack, "=HBBI")  # code, jump if true, jump if not, value
+    parts = [op(load, 0, 0, 4), op(jump_equal, 1, 0, NUMBERS[machine][0]), op(give, 0, 0, 0x80000000)]
+    parts.append(op(load, 0, 0, 0))
+    for number in numbers:
+        parts += [op(jump_equal, 0, 1, number), op(give, 0, 0, 0x00050000 | EPERM)]
+    _install(b"".join([*parts, op(give, 0, 0, 0x7FFF0000)]))
+
+
+def _install(program: bytes) -> None:
     buffer = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
     check(LIBC.prctl(PR_SET_SECCOMP, 2, header, 0, 0), "seccomp")

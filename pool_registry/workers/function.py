@@ -104,7 +104,8 @@ class Function(Worker[FunctionConfig]):
         code = {Path(place): copier.add(Path(place)) for place in list_code({"file": target.file})}
         for place in code.values():
             for file in place.rglob("*.py") if place.is_dir() else [place]:
-                _point_at(file, copies)
+                if not file.is_symlink():  # what it leads to is no copy
+                    _point_at(file, copies)
         moved = permissions.model_copy(update={"write": tuple(copies.values())})
         copied = copier.find(Path(target.file))
         return {"target": f"{copied}:{target.function}", "permissions": moved.model_dump(mode="json")}

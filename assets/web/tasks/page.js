@@ -44,11 +44,11 @@ class TasksPage {
     this.bar = el("div.tasks-bar", { role: "toolbar", "aria-label": "Chosen questions" }, all, this.chosen, this.acceptButton, this.strikeButton);
     this.list = el("div.tasks-list", { role: "list", "aria-label": "Candidates" });
     this.note = el("p.tasks-note", { role: "status" });
-    const keys = el("p.tasks-keys", {}, "Keys: ", ...["j", "k"].flatMap((key) => [el("kbd", {}, key), " "]), "move, ",
+    this.keys = el("p.tasks-keys", {}, "Keys: ", ...["j", "k"].flatMap((key) => [el("kbd", {}, key), " "]), "move, ",
       el("kbd", {}, "x"), " choose, ", el("kbd", {}, "a"), " accept, ", el("kbd", {}, "s"), " strike, ", el("kbd", {}, "e"), " edit");
     this.settings = new TrafficSettings((action, fields) => this.send(action, fields));
     const tools = el("div.page-tools", {}, this.pool, this.views);
-    const main = el("div.tasks-main", {}, tools, this.bar, this.note, this.list, keys);
+    const main = el("div.tasks-main", {}, tools, this.bar, this.note, this.list, this.keys);
     root.replaceChildren(
       el("div.page-body.tasks-page", {}, heading("Tasks", ABOUT), el("div.tasks-columns", {}, main, this.settings.node), this.toast.node),
     );
@@ -106,7 +106,7 @@ class TasksPage {
     this.list.replaceChildren(...[...groups.values()].map(drawGroup));
     const rest = state.total - state.rows.length;
     this.note.textContent = this.describe(state.total) || (rest > 0 ? `${rest} more follow as these are settled.` : "");
-    this.bar.hidden = !this.rows.length;
+    this.bar.hidden = this.keys.hidden = !this.rows.length;
     this.moveTo(Math.min(this.place, Math.max(0, this.rows.length - 1)), false);
     this.count();
   }

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -13,8 +16,12 @@ from pool_registry.actions import Action, Observation
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import CannotFork
 from pool_registry.forks import copies as limits
+from pool_registry.forks.copies import Copies
 from pool_registry.forks.differences import list_changes
 from pool_registry.forks.fork import Fork, fork_pool
+from pool_registry.mcp_client.copied_server import move_server
+from pool_registry.mcp_client.server import McpServer
+from pool_registry.processes import write_fence
 from tests.pool_registry.forks.shop_pool import make_database, make_notes, make_pool
 
 pytestmark = pytest.mark.medium
@@ -142,3 +149,68 @@ def test_files_folders_and_tables_are_compared(tmp_path):
         ("new.txt", "", "", "a file of 1 bytes"),
         ("picture", "", "a file of 9 bytes", "a file of 8 bytes"),
     ]
+
+
+def test_no_link_is_followed(tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the key is 7")
+    before, after = tmp_path / "before", tmp_path / "after"
+    for folder in (before, after):
+        folder.mkdir()
+        (folder / "note.txt").write_text("buy milk")
+        (folder / "kept").symlink_to(secret)
+    (after / "note.txt").unlink()
+    (after / "note.txt").symlink_to(secret)
+    (after / "zeros").symlink_to("/dev/zero")
+    os.mkfifo(after / "pipe")
+    changes = {Path(change.place).name: change.on_copy for change in list_changes(before, after)}
+    assert changes == {
+        "note.txt": f"a link to {secret}",
+        "zeros": "a link to /dev/zero",
+        "pipe": "no file of data, such as a pipe",
+    }
+
+
+def test_code_that_is_a_link_stays_as_it_is(database, notes, tmp_path):
+    shared = tmp_path / "shared.py"
+    shared.write_text(f"FOLDER = {str(notes)!r}")
+    package = notes.parent / "helpers"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "places.py").symlink_to(shared)
+    code = notes.parent / "notes.py"
+    code.write_text(f"import helpers\n{code.read_text()}")
+    fork_pool(make_pool(database, notes), tmp_path / "fork", ["add_note"]).delete()
+    assert shared.read_text() == f"FOLDER = {str(notes)!r}"
+
+
+def test_a_folder_that_holds_the_copies_is_refused(tmp_path):
+    with pytest.raises(CannotFork, match="holds Podium's own data folder"):
+        Copies(tmp_path / "home" / "forks" / "one" / "after").add(tmp_path)
+
+
+def test_computed_columns_and_damaged_databases_are_compared_as_far_as_they_can_be(tmp_path):
+    before, after = tmp_path / "before.db", tmp_path / "after.db"
+    table = "create table sales (id integer primary key, price int, tax int generated always as (price / 5))"
+    for file, price in ((before, 10), (after, 20)):
+        with closing(sqlite3.connect(file)) as connection:
+            connection.executescript(f"{table}; insert into sales (price) values ({price})")
+    (change,) = list_changes(before, after)
+    assert (change.original, change.on_copy) == ("id 1, price 10, tax 2", "id 1, price 20, tax 4")
+    after.write_bytes(after.read_bytes()[:100] + b"\xff" * 3000)
+    (change,) = list_changes(before, after)
+    assert "cannot be compared" in change.on_copy
+
+
+def test_an_argument_that_is_no_path_refuses_no_fork(tmp_path):
+    copies = Copies(tmp_path / "copies")
+    for text in ("x" * 300, "~nobody-at-all/x", "--limit=" + "9" * 300, "a\0b"):
+        server = McpServer.model_construct(name="s", transport="stdio", command="run", args=(text,), env={}, cwd="")
+        assert move_server(server, copies) is None
+
+
+def test_a_fenced_program_has_no_sockets(tmp_path):
+    ask = "import socket\ntry: socket.socket(socket.{})\nexcept OSError as e: print(e.errno)"
+    for family in ("AF_INET", "AF_UNIX"):
+        command = [sys.executable, write_fence.__file__, str(tmp_path), "--", sys.executable, "-c", ask.format(family)]
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "1\n"

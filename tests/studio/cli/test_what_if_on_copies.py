@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from typer.testing import CliRunner
 
+from orchestrator.engine.process_identity import this_process
 from orchestrator.errors import InvalidEdits
 from pool_registry.storage.data_folder import choose_home
 from studio.__main__ import app
@@ -72,3 +76,16 @@ def test_a_step_whose_effects_cannot_be_copied_is_refused_before_anything_runs(w
     answer = '{"edit": "answer", "answer": "$1"}'
     with pytest.raises(InvalidEdits, match="no copy is needed"):
         what_if("--edit", answer, "--on-copies")
+
+
+def test_copies_that_a_dead_process_left_are_swept_at_the_next_start(home):
+    child = "from orchestrator.engine.process_identity import this_process; print(this_process(), end='')"
+    dead = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=True).stdout
+    left, used = (
+        home / FOLDER / quote(f"{name}.{owner}", safe="") for name, owner in (("a", dead), ("b", this_process()))
+    )
+    for folder in (left, used):
+        folder.mkdir(parents=True)
+    prepare_store(str(home)).close()
+    assert not left.exists() and used.exists()
+    used.rmdir()
