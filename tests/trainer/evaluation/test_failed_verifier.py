@@ -25,6 +25,7 @@ from trainer.recipe import parse_recipe
 from trainer.tasks.sources.verifiers.process import PYTHON, RewardProcess
 from trainer.tasks.sources.verifiers.source import RewardVerifier
 from trainer.tasks.task import Task
+from trainer.tasks.verifier_examples import list_example_answers
 
 __all__ = ["endpoint"]
 LOOP_STEP_S = 0.02
@@ -71,6 +72,10 @@ def test_a_program_that_ends_gives_no_verdict_and_the_next_answer_has_one(task):
     assert episode.graded is None and "the data is damaged" in episode.not_judged.reason
     assert episode.not_judged.place == "verifier"
     assert asyncio.run(judge(task, "41")).graded.correct is False
+
+
+def test_no_program_is_run_to_show_examples_of_answers(task):
+    assert list_example_answers(task.verifier) == []
 
 
 def test_a_machine_without_the_package_gives_no_verdict_but_what_to_install(monkeypatch):
