@@ -88,8 +88,10 @@ class Tracking:
             self._complain("tracking", "too much waits to be sent; some of it is left out")
 
     def _work(self) -> None:
-        while (waiting := self._jobs.get())[0] is not None:
-            job, chars = waiting
+        while True:
+            job, chars = self._jobs.get()
+            if job is None:
+                return
             try:
                 job()
             except Exception:  # a bug here must not end the thread, nor what runs

@@ -95,7 +95,7 @@ def test_an_evaluation_whose_verifier_fails_ends_with_what_to_do_and_no_mean(tas
     key = jobs.submit(parse_recipe(json.dumps({"name": "m", "pool": "sums", "evaluate": section})), here=True).id
     run_job(key, store, jobs)
     ended = jobs.get(key)
-    assert ended.state == "failed" and "have no verdict" in ended.error and "resume" in ended.error
+    assert ended.state == "failed" and "have no verdict" in ended.message and "resume" in ended.message
     assert read_lines(jobs.folder(key).evaluations) == []
 
 
