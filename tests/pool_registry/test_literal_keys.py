@@ -170,7 +170,7 @@ def test_a_pool_that_was_saved_before_a_rule_came_can_still_be_edited(tmp_path, 
     pools = PoolStore(open_engine(find_home(tmp_path)))
     held = spec("http", {**HTTP, "headers": {"X-Foo": HEX}})
     with monkeypatch.context() as patched:
-        patched.setattr("pool_registry.pool.find_literal_keys", lambda _: ())
+        patched.setattr("pool_registry.pool._list_own_problems", lambda _: ())
         pools.save(Pool(name="old", workers=(held,)))
     added = spec("calculator", {}, name="sums")
     base = pools.latest("old").pool.hash
