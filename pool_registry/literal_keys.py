@@ -55,26 +55,39 @@ HARMLESS_NAME = re.compile(r"max_|min_|_limit$|tokens$|keyword|keys$|token_limit
 # stand for a value ("key holder").
 OF_ARGUMENTS = {"parameters", "properties", "sample", "example", "names", "spellings"}
 PLACEHOLDER = re.compile(r"\{\w+\}")
-KEYLESS_PATHS = {"base_url"}  # a server of models takes its key in a header: its path may name an account
+# A server of models takes its key in a header, so that its path may name an account; a description is called by nobody.
+KEYLESS_PATHS = {"base_url", "description"}
 IN_PATH = (
     "holds what looks like a key in a URL's path; send it as a header or a query field (an id that is no key: as a "
     "placeholder such as {account}, with its value under defaults)"
 )
 # Query parameters that hold a key where their value is drawn at random: `code` and `sig` may also be plain words.
 RANDOM_PARAMETER = re.compile(r"^(?:sig|signature|code|app_?id|auth|pwd|sas)$", re.IGNORECASE)
-# A secret that a text spells out. The value has a digit: "the password is case-sensitive" holds none.
+# What people call a password, and the verbs between it and its value: one row for one more language.
+PASSWORD_WORDS = {
+    "en": ("passwords?|passphrase|passcode|pwd?", "is|are"),
+    "de": ("passwort|kennwort", "ist|lautet"),
+    "fr": ("mot de passe", "est"),
+    "es": ("contrase\u00f1a", "es"),
+}
 SPELLED = re.compile(
-    r"(?:\b|_)(?:passwords?|passphrase|passcode|passwor[dt]|kennwort|mot de passe|contrase\u00f1a|pwd?|authorization|"
-    r"(?:api|access|auth|secret|signing|private|account|client)[ _-]?(?:access[ _-]?)?(?:key|token|secret)|secret)\b"
-    r"[\s\"'`]{0,8}(?:is|are|ist|lautet|est|es|=|:)[\s\"'`]{0,8}(?:(?:bearer|basic|token)\s{1,4})?"
-    r"(?!env:|keyring:|\{)(?=[^\s\"'`]{0,199}[0-9])(?=[^\s\"'`]{0,199}[A-Za-z])[^\s\"'`]{8,200}",
+    r"(?:\b|_)(?:"
+    + "|".join(nouns for nouns, _ in PASSWORD_WORDS.values())
+    + r"|authorization|(?:api|access|auth|secret|signing|private|account|client)[ _-]?(?:access[ _-]?)?"
+    r"(?:key|token|secret)|secret)\b[\s\"'`]{0,8}(?:"
+    + "|".join(verbs for _, verbs in PASSWORD_WORDS.values())
+    + r"|=|:)[\s\"'`]{0,8}(?:(?:bearer|basic|token)\s{1,4})?(?!env:|keyring:|\{)(?P<value>[^\s\"'`]{8,200})",
     re.IGNORECASE,
 )
+# In a value that is spelled out. "hunter2go", "Fr0sch" and "letmein99" match, "OAuth2.0" and "base64-encoded" do not.
+CHOSEN = re.compile(
+    r"(?=[a-z0-9]{6})[a-z0-9]*[a-z][0-9]+[a-z]|(?=[a-z0-9]{8})(?:[a-z]+[0-9]|[0-9]+[a-z])", re.IGNORECASE
+)
 URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>\\]+", re.IGNORECASE)
-# What may stand before a key in a URL's path. A part that follows a noun (pages/ID, commit/HASH) is the id of such a
-# thing; one that follows the host, a version or one of these words is the id of nothing.
+# What may stand before a key in a URL's path, a word of the host included. A part that follows a noun (pages/ID,
+# commit/HASH) or the host of a site is the id of such a thing; one that follows one of these is the id of nothing.
 BEFORE_KEY = re.compile(
-    r"^(?:|v\d+(?:\.\d+)?|apis?|rest|json|(?:api)?keys?|tokens?|auth|secrets?|hooks?|webhooks?|bot)$", re.IGNORECASE
+    r"^(?:v\d{1,2}(?:\.\d+)?|apis?|rest|json|(?:api)?keys?|tokens?|auth|secrets?|hooks?|webhooks?|bot)$", re.IGNORECASE
 )
 # A word drawn at random, and the least number of characters of a piece of it that mixes letters and digits:
 # "max-tokens-3-5-sonnet-2024-07-15" has none, nor has a date or a UUID.
@@ -88,10 +101,12 @@ def find_literal_keys(value: JsonValue, where: str = "") -> Iterator[tuple[str, 
     if isinstance(value, Mapping):
         for name, item in value.items():
             inner = f"{where}.{name}" if where else str(name)
-            if isinstance(item, str) and (what := _find_in_setting(where, str(name), item)):
-                yield inner, f"{name} {what}"
-            else:
+            if not isinstance(item, str):
                 yield from find_literal_keys(item, inner)
+            elif what := _find_in_setting(where, str(name), item):
+                yield inner, f"{name} {what}"
+            elif what := find_in_text(item, spells_out=name != "description"):
+                yield inner, what
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             yield from find_literal_keys(item, f"{where}.{index}")
@@ -159,15 +174,16 @@ def _is_key_parameter(name: str) -> bool:
     return bool(RANDOM_PARAMETER.match(name) or SECRET_NAME.search(name))
 
 
-def find_in_text(text: str) -> str:
-    """What a text holds that is a key, by its shape, a word before it or its place in a URL's query; "" for nothing."""
+def find_in_text(text: str, *, spells_out: bool = True) -> str:
+    """What a text holds that is a key, by its shape, its place in a URL's query or, in one that `spells_out` what is
+    used, by a word before it; "" for nothing."""
     text = UNSEEN.sub("", text)
     for name, shape in SHAPES.items():
         if shape.search(text):
             return f"this holds {name}"
     if PREFIX.match(text.strip()):
         return "this holds what looks like a key"
-    if SPELLED.search(text):
+    if spells_out and any(CHOSEN.search(match["value"]) for match in SPELLED.finditer(text)):
         return "this holds a password or a key that is spelled out"
     if "://" in text and (name := _find_in_query(text)):
         return f"this holds a URL whose {name} looks like a secret"
@@ -195,9 +211,9 @@ def _find_in_query(text: str) -> str:
 def holds_key_in_path(text: str) -> bool:
     """Whether a part of a URL's path is drawn at random and is no id of what is named before it."""
     for word in URL.findall(UNSEEN.sub("", text)):
-        _, _, path = word.partition("://")[2].partition("/")
-        parts = ["", *re.split(r"[?#]", path, maxsplit=1)[0].split("/")]
-        if any(BEFORE_KEY.match(before) and is_random(part) for before, part in pairwise(parts)):
+        host, *parts = re.split(r"[?#]", word.partition("://")[2], maxsplit=1)[0].split("/")
+        words = [*filter(BEFORE_KEY.match, re.split(r"[.:@-]", host)), *parts]
+        if any(BEFORE_KEY.match(before) and is_random(part) for before, part in pairwise(words)):
             return True
     return False
 

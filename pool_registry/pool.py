@@ -167,10 +167,17 @@ def rename_pool(pool: Pool, name: str) -> Pool:
         raise InvalidPool(field_problems(error)) from error
 
 
-def check_pool(pool: Pool) -> None:
+def check_pool(pool: Pool, before: Pool | None = None) -> None:
     """Raise InvalidPool with every problem: names used twice, unknown kinds, wrong configurations, keys that are
-    written out, fallbacks."""
-    _check_workers(pool, pool.workers)
+    written out, fallbacks. Workers that stood in `before`, just so, are not looked at again: a rule that a newer Podium
+    brings must not stop other changes."""
+    _check_workers(pool, _list_new(pool, before))
+
+
+def _list_new(pool: Pool, before: Pool | None) -> list[WorkerSpec]:
+    """The workers that `before` has not, or has otherwise."""
+    same = {spec.name: spec for spec in before.workers} if before is not None else {}
+    return [spec for spec in pool.workers if spec != same.get(spec.name)]
 
 
 def _check_workers(pool: Pool, new: Sequence[WorkerSpec]) -> None:
@@ -254,11 +261,11 @@ def _list_misfits(members: _Members, spec: WorkerSpec) -> Iterator[tuple[str, st
 def check_files(pool: Pool, before: Pool | None = None) -> None:
     """Raise InvalidPool where an enabled worker names files that are missing or unusable. Workers that stood in
     `before`, just so, are not asked: what has gone since then must not stop other changes."""
-    same = {spec.name: spec for spec in before.workers} if before is not None else {}
+    unchecked = {id(spec) for spec in _list_new(pool, before)}
     problems = [
         (f"workers.{index}.config.{where}", what)
         for index, spec in enumerate(pool.workers)
-        if spec.enabled and spec != same.get(spec.name)
+        if spec.enabled and id(spec) in unchecked
         for where, what in kind_of(spec).load().list_missing(load_config(spec))
     ]
     if problems:

@@ -62,7 +62,7 @@ def merge_edits(base: Pool, edit: Pool, head: Pool) -> Pool:
     settings = {name: _choose(*values) for name, values in _list_settings(base, edit, head)}
     limits = Limits.model_validate({name: settings.pop(f"limits.{name}") for name in Limits.model_fields})
     merged = head.model_copy(update={**settings, "limits": limits, "workers": steps.merge()})
-    _check_together(merged)
+    _check_together(merged, head)
     return merged
 
 
@@ -162,10 +162,10 @@ def _as_json(value: Any) -> JsonValue:
     return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
 
 
-def _check_together(merged: Pool) -> None:
+def _check_together(merged: Pool, head: Pool) -> None:
     """Raise InvalidPool where each edit is right by itself, such as a fallback on a worker that the other removed."""
     try:
-        check_pool(merged)
+        check_pool(merged, head)
     except InvalidPool as error:
         reasons = "; ".join(what for _, what in error.problems)
         problem = f"not saved, because it does not fit with what somebody else has saved meanwhile: {reasons}"

@@ -1,14 +1,17 @@
 """Podium's workshop for a coding agent: an MCP server that reads traces, jobs, tasks and results.
 
 Without `changes` its tools only read. With it the agent may add tasks to a pool, and propose a job: that waits in the
-list of jobs until a person starts it, so nothing is ever trained because a model said so. Over stdio alone: whoever
-starts it has the rights of the person at the machine.
+list of jobs until a person starts it, so nothing is ever trained because a model said so. Requests of clients are
+neither shown nor taken for tasks where their pool does not allow it. Over stdio alone: whoever starts it has the rights
+of the person at the machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import MCPServer
@@ -24,14 +27,17 @@ from pool_registry.errors import PoolError
 from pool_registry.text import shorten
 from studio.episode_documents.trace import build_trace_document
 from trainer.cli.jobs import build_job_document
+from trainer.demonstrations.episode_task import find_first_run
 from trainer.errors import InvalidRecipe, TrainerError
 from trainer.evaluation.side_by_side import compare_jobs
 from trainer.jobs.queue import JobStore
 from trainer.recipe import dump_recipe, list_presets, load_recipe, parse_recipe
 from trainer.tasks.practice.stored import change_tasks, open_task_book
-from trainer.tasks.sources.jsonl import TaskLine
+from trainer.tasks.practice.traffic_record import SERVED, check_consent, digest_query, read_traffic
+from trainer.tasks.sources.jsonl import TaskLine, WrittenTask
 
 MOST_ROWS = 200
+MOST_SEARCHED = 5000  # runs among which those that may be shown are looked for
 MAX_VALUE_CHARS = 2000  # of a step's output, where the whole trace is not asked for
 MAX_WHY_CHARS = 300
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -69,17 +75,21 @@ def _add_traces(server: MCPServer[None], store: Store) -> None:
         pool: str = "", orchestrator: str = "", outcome: str = "", text: str = "", limit: Limit = 20
     ) -> list[dict[str, Any]]:
         """The newest runs that match: id, query, answer, outcome, whether it was right, steps, tokens, dollars.
-        `outcome` is answered, gave_up, waiting and the like; `text` stands in the query or the answer."""
-        criteria = TraceFilter(pool=pool, orchestrator=orchestrator, state=outcome, text=text, limit=limit)
+        `outcome` is answered, gave_up, waiting and the like; `text` stands in the query or the answer. Requests of
+        clients are left out where their pool does not allow it."""
+        criteria = TraceFilter(pool=pool, orchestrator=orchestrator, state=outcome, text=text, limit=MOST_ROWS)
         with _refusals():
-            return [_describe_run(row) for row in store.traces.search(criteria)]
+            return [_describe_run(row) for row in islice(_find_open_runs(store, criteria), limit)]
 
     @server.tool(annotations=READS)
     def read_trace(id: str, events: bool = False) -> dict[str, Any]:
         """One run: its plan's steps with what each worker was asked, could see and returned, why it ended, and
         warnings. With `events` everything that was recorded, prompts too, which is long."""
         with _refusals():
-            document = build_trace_document(store, store.traces.row(id))
+            row = store.traces.row(id)
+            outermost = _find_outermost(store, row)
+            check_consent(outermost.pool, outermost.source)
+            document = build_trace_document(store, row)
             episode = store.traces.episode(id)
         if not events:
             document.pop("events", None)
@@ -129,15 +139,18 @@ def _add_jobs(server: MCPServer[None], store: Store, jobs: JobStore) -> None:
 
 def _add_changes(server: MCPServer[None], store: Store, jobs: JobStore) -> None:
     @server.tool(annotations=ADDS)
-    def add_tasks(pool: str, tasks: list[TaskLine]) -> dict[str, Any]:
+    def add_tasks(pool: str, tasks: list[WrittenTask]) -> dict[str, Any]:
         """Add tasks to the own tasks of a pool: a query, its answer, and perhaps a plan or a split. Those of the split
-        `test` are measured and never learnt from."""
+        `test` are measured and never learnt from. A client's request becomes one only where the pool allows it."""
         if not tasks:
             raise ToolError("give at least one task: {query, answer}")
         with _refusals():
             store.pools.latest(pool)
+            for task in tasks:
+                if _is_request_of_client(store, pool, task.query):
+                    check_consent(pool, SERVED)
             with change_tasks(store.pools, pool) as book:
-                book.add(tasks)
+                book.add([TaskLine(**dict(task)) for task in tasks])
         return {"added": len(tasks), "file": str(book.file)}
 
     @server.tool(annotations=ADDS)
@@ -148,6 +161,8 @@ def _add_changes(server: MCPServer[None], store: Store, jobs: JobStore) -> None:
             parsed = parse_recipe(recipe)
             if not parsed.place.is_here:
                 raise ToolError("where: a proposed job runs on this machine; a person rents one or names a cluster")
+            if parsed.track:
+                raise ToolError("track: a proposed job sends nothing elsewhere; leave it out, a person adds it")
             store.pools.latest(parsed.pool)
             row = jobs.submit(parsed, proposed_because=why)
         how = f"on the Train page, or with: python -m trainer jobs resume {row.id}"
@@ -163,6 +178,30 @@ def _refusals() -> Iterator[None]:
         raise ToolError("; ".join(f"{where}: {what}" if where else what for where, what in error.problems)) from error
     except (PoolError, OrchestratorError, TrainerError) as error:
         raise ToolError(str(error)) from error
+
+
+def _find_open_runs(store: Store, criteria: TraceFilter) -> Iterator[EpisodeRow]:
+    """The runs that match and may be shown, among the newest MOST_SEARCHED that match."""
+    for offset in range(0, MOST_SEARCHED, criteria.limit):
+        rows = store.traces.search(replace(criteria, offset=offset))
+        for row in rows:
+            outermost = _find_outermost(store, row)
+            if read_traffic(outermost.pool).allows(outermost.source):
+                yield row
+        if len(rows) < criteria.limit:
+            return
+
+
+def _find_outermost(store: Store, row: EpisodeRow) -> EpisodeRow:
+    """The run that one began with: around an inner one, before a what-if."""
+    while row.parent is not None:
+        row = store.traces.row(row.parent)
+    return find_first_run(store.traces, row)
+
+
+def _is_request_of_client(store: Store, pool: str, query: str) -> bool:
+    rows = store.traces.search(TraceFilter(pool=pool, source=SERVED, text=query.strip(), limit=MOST_ROWS))
+    return any(digest_query(row.query) == digest_query(query) for row in rows)
 
 
 def _describe_run(row: EpisodeRow) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The exceptions of this room. Each message says what to do next.
 
 TrainerError
-    UnknownTask, UnusableTasks, UnknownReference
+    UnknownTask, UnusableTasks, UnknownReference, NotGraded
     InvalidRecipe
     TrainingFailed
     SpendCapReached
@@ -10,6 +10,7 @@ TrainerError
 
 from __future__ import annotations
 
+from orchestrator.engine.events import VerdictPlace
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError, WorkerFault
 
@@ -24,6 +25,12 @@ class UnknownTask(TrainerError):
 
 class UnusableTasks(TrainerError):
     """A file or data set of tasks cannot be read, or nothing in it is a task."""
+
+
+class NotGraded(TrainerError):
+    """Nothing is known of an answer: what grades it, at `place`, failed or could not be asked."""
+
+    place: VerdictPlace = "verifier"
 
 
 class InvalidRecipe(TrainerError):

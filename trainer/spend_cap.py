@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trainer.jobs.job_folder import JobFolder, read_lines
+from trainer.jobs.job_folder import JobFolder
 from trainer.recipe import EVALUATE, WHO, Recipe
 from trainer.results.rows import read_results
 
@@ -35,10 +35,9 @@ def share_cap(recipe: Recipe, job_folder: JobFolder) -> Recipe:
 
 def sum_costs(job_folder: JobFolder) -> dict[str, float]:
     """What the stages of a job have spent, in US dollars."""
-    training = [float(str(row["cost/total"])) for row in read_lines(job_folder.metrics) if "cost/total" in row]
     return {
         WHO: _sum_rows(job_folder.outcomes) + job_folder.sum_costs(WHO),
-        TRAINING: training[-1] if training else 0.0,
+        TRAINING: job_folder.read_training_cost(),
         EVALUATE: _sum_rows(job_folder.results) + job_folder.sum_costs(EVALUATE),
     }
 

@@ -85,7 +85,8 @@ class PodiumHarness(vf.Harness[PodiumHarnessConfig]):
         limit = ["--turn-tokens", str(self.config.turn_tokens)]
         # The runtime hides variables that look like keys: those that the workers name go along.
         keys = {name: os.environ[name] for name in SETTINGS["variables"] if name in os.environ}
-        env = {**keys, **self.config.resolved_env, "PODIUM_POLICY_KEY": secret}
+        trust = {"PODIUM_TRUST": os.environ.get("PODIUM_TRUST", "")}
+        env = {**keys, **trust, **self.config.resolved_env, "PODIUM_POLICY_KEY": secret}
         result = await runtime.run_program([*command, *policy, *limit], env)
         if result.exit_code == 0:
             trace.info["podium"] = json.loads(result.stdout.splitlines()[-1])

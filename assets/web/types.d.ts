@@ -503,7 +503,7 @@ export interface EpisodeHead {
   what_if_of: string | null;
   task: TaskRef | null;
   verdict: Verdict | null;
-  /** Why a cap left the answer without a verdict. */
+  /** Why the answer has no verdict: a cap, or a failed verifier. */
   not_judged: string | null;
   /** None where one plan was written at a time. */
   agreement: AgreementView | null;

@@ -222,10 +222,12 @@ class Graded:
 
 @dataclass(frozen=True, slots=True)
 class NotJudged:
-    """A cap refused the judge of the answer: there is no verdict. `reason` is a sentence."""
+    """There is no verdict: a cap refused the judge of the answer, or its task's verifier failed. `reason` is a
+    sentence."""
 
     reason: str
     at: float
+    place: VerdictPlace = "judge"
     type: Literal["not_judged"] = "not_judged"
 
 

@@ -43,8 +43,8 @@ class HeldSchema:
 def hold_schema(schema: Mapping[str, Any]) -> HeldSchema:
     """Write a schema in the words of a grammar. It never takes what the original refuses, but for its `unheld`."""
     unheld: dict[str, None] = {}
-    held = _rewrite({word: rule for word, rule in schema.items() if word != "$schema"}, unheld, 0)
-    return HeldSchema(held if isinstance(held, dict) else {}, tuple(unheld))
+    rewrite = _rewrite({word: rule for word, rule in schema.items() if word != "$schema"}, unheld, 0)
+    return HeldSchema(rewrite if isinstance(rewrite, dict) else {}, tuple(unheld))
 
 
 def _rewrite(schema: Any, unheld: dict[str, None], level: int) -> Any:
@@ -75,16 +75,16 @@ def _write_not(schema: Schema, rule: Any) -> bool:
 def _write_condition(schema: Schema, rule: Any) -> bool:
     """Either the condition and what follows from it, or what breaks it and what follows from that."""
     then, otherwise = schema.pop("then", True), schema.pop("else", True)
-    broken = _negate(rule, schema)
-    forms = [_join(rule, then), *(_join(form, otherwise) for form in broken)]
-    return _add_forms(schema, forms if broken else [forms[0], otherwise]) and bool(broken)
+    opposites = _negate(rule, schema)
+    forms = [_join(rule, then), *(_join(form, otherwise) for form in opposites)]
+    return _add_forms(schema, forms if opposites else [forms[0], otherwise]) and bool(opposites)
 
 
 def _write_dependent(schema: Schema, rules: Any) -> bool:
     """Names that bring others, or a schema of the whole object."""
     for name, rule in rules.items() if isinstance(rules, Mapping) else ():
-        brought = {"required": rule} if isinstance(rule, list) else rule
-        _add_forms(schema, [_join({"required": [name]}, brought), {"properties": {name: False}}])
+        consequence = {"required": rule} if isinstance(rule, list) else rule
+        _add_forms(schema, [_join({"required": [name]}, consequence), {"properties": {name: False}}])
     return isinstance(rules, Mapping)
 
 
@@ -130,14 +130,15 @@ def _write_one_of(schema: Schema, forms: Any) -> bool:
     """Any of the forms, each without what another one takes."""
     if not isinstance(forms, list):
         return False
-    apart = [
+    opposites = [
         [_negate(other, form) for other in forms if other is not form] if len(forms) <= MAX_EXCLUSIVE else []
         for form in forms
     ]
-    kept = [
-        _join(form, *({"anyOf": ways} for ways in others if ways)) for form, others in zip(forms, apart, strict=True)
+    exclusive = [
+        _join(form, *({"anyOf": ways} for ways in others if ways))
+        for form, others in zip(forms, opposites, strict=True)
     ]
-    return _add_forms(schema, kept) and all(others and all(others) for others in apart)
+    return _add_forms(schema, exclusive) and all(others and all(others) for others in opposites)
 
 
 def _write_pattern(schema: Schema, pattern: Any) -> bool:
@@ -202,8 +203,8 @@ def _negate(rule: Any, base: Any) -> list[Schema]:
             others = [name for name in _list_types(base) if name not in _list_types(rule)]
             forms += [{"type": others}] if others else []
         elif word == "required":
-            needed = [name for name in _as_list(limit) if name not in base.get("required", ())]
-            forms += [{"type": "object", "properties": {name: False}} for name in needed]
+            missing = [name for name in _as_list(limit) if name not in base.get("required", ())]
+            forms += [{"type": "object", "properties": {name: False}} for name in missing]
         elif word == "properties" and isinstance(limit, Mapping):
             rules = base.get("properties", {})
             forms += [
@@ -219,8 +220,8 @@ def _negate(rule: Any, base: Any) -> list[Schema]:
 
 def _list_types(rule: Mapping[str, Any]) -> list[str]:
     """The types that a rule takes; a whole number counts as a number."""
-    named = rule.get("type", list(_TYPES))
-    return list(dict.fromkeys("number" if name == "integer" else name for name in _as_list(named)))
+    names = rule.get("type", list(_TYPES))
+    return list(dict.fromkeys("number" if name == "integer" else name for name in _as_list(names)))
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -229,9 +230,9 @@ def _as_list(value: Any) -> list[Any]:
 
 def _leave_out(values: Sequence[JsonValue], base: Mapping[str, Any]) -> list[Schema]:
     """The values that a schema lists, but for these; none where it lists none."""
-    listed = [base["const"]] if "const" in base else base.get("enum")
-    listed = [True, False] if listed is None and base.get("type") == "boolean" else listed
-    rest = [value for value in listed or () if value not in values]
+    choices = [base["const"]] if "const" in base else base.get("enum")
+    choices = [True, False] if choices is None and base.get("type") == "boolean" else choices
+    rest = [value for value in choices or () if value not in values]
     return [{"enum": rest}] if rest else []
 
 
@@ -245,5 +246,5 @@ def _add_forms(schema: Schema, forms: Sequence[Any]) -> bool:
 
 def _join(*rules: Any) -> Any:
     """What keeps all of these rules."""
-    kept = [rule for rule in rules if rule is not True and rule != {}]
-    return (kept[0] if kept else True) if len(kept) < 2 else {"allOf": kept}
+    parts = [rule for rule in rules if rule is not True and rule != {}]
+    return (parts[0] if parts else True) if len(parts) < 2 else {"allOf": parts}

@@ -31,7 +31,7 @@ from pool_registry.pool import Pool
 
 log = logging.getLogger(__name__)
 VARIABLE = "PODIUM_TRACK"  # places with white space between them
-MAX_WAITING = 100_000  # events; more are dropped rather than kept in RAM
+MAX_WAITING_CHARS = 50_000_000  # of events; more are dropped rather than kept in RAM
 CLOSE_S = 30.0
 
 FindPool = Callable[[str, str], Pool | None]
@@ -55,17 +55,19 @@ class Tracking:
         self._find_pool = find_pool
         self._open: dict[str, TracedEpisode] = {}
         self._spans: dict[int, list[Span]] = {}  # by trace, until its outermost episode is over
-        self._jobs: queue.Queue[Callable[[], None] | None] = queue.Queue(MAX_WAITING)
+        self._jobs: queue.SimpleQueue[tuple[Callable[[], None] | None, int]] = queue.SimpleQueue()
+        self._waiting_chars = 0
+        self._counting = threading.Lock()
         self._silenced: set[str] = set()  # trackers whose failure was logged
         self._thread = threading.Thread(target=self._work, name="tracking", daemon=True)
         self._thread.start()
 
     def append(self, episode_id: str, event: Event) -> None:
-        self._put(lambda: self._take(episode_id, event))
+        self._put(lambda: self._take(episode_id, event), len(repr(event)))
 
     def log(self, run: str, step: int, figures: Mapping[str, float]) -> None:
         """Send the figures of a step of a job."""
-        self._put(lambda: self._send(lambda tracker: tracker.log(run, step, figures)))
+        self._put(lambda: self._send(lambda tracker: tracker.log(run, step, figures)), len(repr(figures)))
 
     def close(self) -> None:
         """Send what waits, for `CLOSE_S` at most."""
@@ -75,18 +77,27 @@ class Tracking:
         self._put(None)
         self._thread.join(CLOSE_S)
 
-    def _put(self, job: Callable[[], None] | None) -> None:
-        try:
-            self._jobs.put_nowait(job)
-        except queue.Full:
+    def _put(self, job: Callable[[], None] | None, chars: int = 0) -> None:
+        """Have the thread do a job that holds so many characters; one that holds none is never left out."""
+        with self._counting:
+            fits = not chars or self._waiting_chars + chars <= MAX_WAITING_CHARS
+            self._waiting_chars += chars * fits
+        if fits:
+            self._jobs.put((job, chars))
+        else:
             self._complain("tracking", "too much waits to be sent; some of it is left out")
 
     def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while True:
+            job, chars = self._jobs.get()
+            if job is None:
+                return
             try:
                 job()
             except Exception:  # a bug here must not end the thread, nor what runs
                 log.warning("a trace could not be sent", exc_info=True)
+            with self._counting:
+                self._waiting_chars -= chars
 
     def _end(self) -> None:
         for traced in list(self._open.values()):  # not judged by then, or cut off

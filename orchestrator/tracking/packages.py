@@ -12,7 +12,7 @@ INSTALL = {
     "telemetry": "pip install 'podium-studio[telemetry]'",
     "trackio": "pip install 'podium-studio[trackio]'",
     "mlflow": "pip install 'podium-studio[mlflow]'",
-}  # by the extra that brings a package
+}  # by the extra of Podium's that brings a package
 
 
 def require_package(tracker: str, package: str, extra: str) -> None:
@@ -22,7 +22,8 @@ def require_package(tracker: str, package: str, extra: str) -> None:
     except ModuleNotFoundError:  # of a package around it
         spec = None
     if spec is None:
-        raise TrackerRefused(f"{tracker} needs the package {package}, which is not installed; run: {INSTALL[extra]}")
+        command = INSTALL.get(extra, f"pip install {extra or package.partition('.')[0]}")
+        raise TrackerRefused(f"{tracker} needs the package {package}, which is not installed; run: {command}")
 
 
 @contextmanager

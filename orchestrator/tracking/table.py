@@ -32,8 +32,8 @@ class Tracker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TrackerRow:
-    """One tracker. `target` shows what stands behind the colon. `package` must be installed, by the extra `extra`.
-    `live`: it takes each span when that ends."""
+    """One tracker. `target` shows what stands behind the colon. `package` must be installed: `extra` is the extra of
+    Podium's that brings it, or what another package's row has pip install. `live`: takes each span when that ends."""
 
     name: str
     summary: str

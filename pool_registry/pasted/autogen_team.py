@@ -71,8 +71,8 @@ class Team:
     drafts: list[AgentDraft] = field(default_factory=list)
     functions: dict[str, str] = field(default_factory=dict)  # by name: the source, with its imports
     servers: list[tuple[str, Component]] = field(default_factory=list)
-    refused: list[Offer] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    misfits: list[Offer] = field(default_factory=list)
+    omissions: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -85,16 +85,16 @@ def read_autogen_team(pasted: PastedText, settings: ImportSettings) -> Recogniti
     team = Team()
     for root in _list_roots(pasted.document):
         _read_component(root, team, MAX_DEPTH)
-    if not team.drafts and not team.refused:
+    if not team.drafts and not team.misfits:
         raise UnfitText("this team has no participants")
-    if team.left_out:
-        named = ", ".join(dict.fromkeys(team.left_out))
-        team.notes.append(f"Not carried over: {named}. The orchestrator plans who is called, and when a run ends.")
+    if team.omissions:
+        names = ", ".join(dict.fromkeys(team.omissions))
+        team.notes.append(f"Not carried over: {names}. The orchestrator plans who is called, and when a run ends.")
     sources = _list_servers(team, settings)
     if not team.functions:
-        return Recognition((*make_agents(team.drafts, settings), *team.refused), sources, tuple(team.notes))
+        return Recognition((*make_agents(team.drafts, settings), *team.misfits), sources, tuple(team.notes))
     functions = _make_function_source(team, settings)
-    return Recognition(tuple(team.refused), (functions, *sources), tuple(team.notes))
+    return Recognition(tuple(team.misfits), (functions, *sources), tuple(team.notes))
 
 
 def _list_roots(document: JsonValue) -> list[Component]:
@@ -140,7 +140,7 @@ def _read_component(component: Component, team: Team, depth: int) -> None:
     inner = config.get("team")
     participants = _list_components(config.get("participants")) or ([inner] if isinstance(inner, Mapping) else [])
     if participants and depth:
-        team.left_out += [f"the turns of {_class_of(component)}", *_list_rules(config)]
+        team.omissions += [f"the turns of {_class_of(component)}", *_list_rules(config)]
         for participant in participants[:MAX_PARTICIPANTS]:
             _read_component(participant, team, depth - 1)
     else:
@@ -158,13 +158,13 @@ def _read_agent(component: Component, team: Team) -> None:
     name = str(config.get("name") or component.get("label") or kind or "agent")
     if kind in NO_MODELS or not (config.get("model_client") or config.get("system_message")):
         reason = NO_MODELS.get(kind, f"{kind or 'this'} has no model and no system message, of which an agent is made")
-        team.refused.append(refuse(name, "chat", reason))
+        team.misfits.append(refuse(name, "chat", reason))
         return
     description = " ".join(str(config.get("description") or "").split())
     tools = tuple(_read_tools(name, config, team))
     model = _read_model(name, config.get("model_client"), team)
-    team.left_out += [f"the handoffs of {name}"] if config.get("handoffs") else []
-    team.left_out += [f"the memory of {name}"] if config.get("memory") else []
+    team.omissions += [f"the handoffs of {name}"] if config.get("handoffs") else []
+    team.omissions += [f"the memory of {name}"] if config.get("memory") else []
     role = str(config.get("system_message") or "")
     team.drafts.append(AgentDraft(name, description, role, model, tools))
 
@@ -235,7 +235,7 @@ def _list_servers(team: Team, settings: ImportSettings) -> tuple[Source, ...]:
         try:
             source = make_server_source("", server, alone)
         except UnfitText as reason:
-            team.refused.append(refuse(f"{agent} server", "mcp", f"the MCP server of {agent}: {reason}"))
+            team.misfits.append(refuse(f"{agent} server", "mcp", f"the MCP server of {agent}: {reason}"))
             continue
         sources.setdefault(source.name, source)
         team.notes.append(f"{agent} uses tools of the MCP server {source.name}: name them under its Tools.")
@@ -246,7 +246,7 @@ def _make_function_source(team: Team, settings: ImportSettings) -> Source:
     code = "\n\n\n".join(team.functions.values()) + "\n"
     digest = hashlib.sha256(code.encode()).hexdigest()[:12]
     file = find_home().artifacts / "functions" / f"autogen_{digest}.py"
-    named = ", ".join(team.functions)
+    names = ", ".join(team.functions)
 
     async def list_offers() -> Sequence[Offer]:
         from pool_registry.imports.functions import list_functions
@@ -256,7 +256,7 @@ def _make_function_source(team: Team, settings: ImportSettings) -> Source:
         ready = [offer.spec.name for offer in functions if not offer.problem]
         return [*make_agents(team.drafts, settings, ready), *functions]
 
-    action = f"Saves the team's functions ({named[:200]}) as {file} and loads them in the sandbox"
+    action = f"Saves the team's functions ({names[:200]}) as {file} and loads them in the sandbox"
     return Source("functions", action, {"source": "function", "target": str(file)}, list_offers)
 
 

@@ -37,11 +37,14 @@ class Source:
 
 
 def read_source(text: str) -> Source | None:
-    """None where the text is no Python."""
+    """None where the text is no Python, or is nested too deep."""
     try:
-        tree = parse_module(text)
+        return _read_tree(parse_module(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def _read_tree(tree: ast.Module) -> Source:
     calls, texts = dict[str, NamedCall](), dict[str, str]()
     for node in ast.walk(tree):
         target = _find_target(node)

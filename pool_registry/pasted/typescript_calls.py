@@ -153,13 +153,12 @@ class _Reader:
             self.place = max(self.place, begin + 1)
 
     def _read_name(self) -> Any:
-        name = _NAME.match(self.text, self.place)
+        while (name := _NAME.match(self.text, self.place)) and name[0] in ("new", "await"):
+            self.place = name.end()
+            self._peek()
         if name is None:
             return None
         self.place = name.end()
-        if name[0] in ("new", "await"):
-            self._peek()
-            return self._read_name()
         if types := _TYPES.match(self.text, self.place):
             self.place = types.end()
         path = re.sub(r"\s", "", name[0]).removesuffix(".create")

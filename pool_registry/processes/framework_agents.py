@@ -1,13 +1,14 @@
 """Agents of other frameworks in a person's file: each becomes a function, which function_host.py lists and calls.
 
 To add a framework, write a row: which of its classes are agents, and how one is asked. Classes are recognised by their
-names: a framework is imported by the person's file alone. Runs in the process of a function, perhaps in another
-interpreter: the standard library is all that it imports.
+names and by what their package holds: a framework is imported by the person's file alone. Runs in the process of a
+function, perhaps in another interpreter: the standard library is all that it imports.
 """
 
 from __future__ import annotations
 
 import inspect
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,13 +26,14 @@ class NoAnswer(Exception):
 @dataclass(frozen=True)
 class Framework:
     """A row: the classes of `package` whose objects are agents, what one says of itself ("" for nothing), and the
-    function that asks one."""
+    function that asks one. A person's own package may have the same name: it does not hold `landmark`."""
 
     label: str
     package: str
     classes: tuple[str, ...]
     describe: Callable[[Any], str]
     make_function: Callable[[Any], Callable[..., Any]]
+    landmark: str = ""
 
 
 def find_agents(module: ModuleType) -> Iterator[tuple[str, Any]]:
@@ -49,11 +51,20 @@ def make_function(name: str, value: Any) -> Callable[..., Any] | None:
     framework = _find_framework(value)
     if framework is None:
         return None
-    function = framework.make_function(value)
+    about = ""
+    try:
+        function = framework.make_function(value)
+        about = " ".join(framework.describe(value).split())[:MAX_ABOUT_CHARS]
+    except Exception as error:  # noqa: BLE001  another package's, about this agent alone
+        function = _make_unusable(f"{framework.label} cannot describe it ({type(error).__name__}: {error})")
     function.__name__ = function.__qualname__ = name
-    about = " ".join(framework.describe(value).split())[:MAX_ABOUT_CHARS]
     function.__doc__ = about or f"The {framework.label} agent {name}."
     return function
+
+
+def find_problem(function: Callable[..., Any]) -> str:
+    """Why an agent cannot be asked; "" where it can."""
+    return getattr(function, "problem", "")
 
 
 def is_agent(function: Callable[..., Any]) -> bool:
@@ -64,7 +75,15 @@ def is_agent(function: Callable[..., Any]) -> bool:
 def _find_framework(value: Any) -> Framework | None:
     names = {(cls.__module__.partition(".")[0], cls.__name__) for cls in type(value).__mro__}
     rows = (row for row in FRAMEWORKS if any((row.package, name) in names for name in row.classes))
-    return next(rows, None)
+    return next((row for row in rows if hasattr(sys.modules.get(row.package), row.landmark or "__name__")), None)
+
+
+def _make_unusable(problem: str) -> Callable[..., Any]:
+    async def refuse(message: str) -> Any:  # noqa: ARG001
+        raise NoAnswer(problem)
+
+    refuse.problem = problem  # type: ignore[attr-defined]  # read by find_problem
+    return refuse
 
 
 def _with_arguments(function: Callable[..., Any], hints: Mapping[str, Any], required: bool) -> Callable[..., Any]:
@@ -185,7 +204,7 @@ def _read_output(output: Any) -> Any:
 
 FRAMEWORKS: tuple[Framework, ...] = (
     Framework("LangGraph", "langgraph", ("Pregel",), lambda _graph: "", _make_graph_function),
-    Framework("OpenAI Agents SDK", "agents", ("Agent",), _describe_sdk_agent, _make_sdk_function),
+    Framework("OpenAI Agents SDK", "agents", ("Agent",), _describe_sdk_agent, _make_sdk_function, "Runner"),
     Framework("CrewAI", "crewai", ("Crew",), _describe_crew, _make_crew_function),
     Framework("CrewAI", "crewai", ("CrewBaseMeta",), _describe_crew_class, _make_crew_class_function),
     Framework("CrewAI", "crewai", ("Agent",), lambda agent: f"{agent.role}: {agent.goal}", _make_crew_agent_function),

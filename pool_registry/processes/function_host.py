@@ -148,7 +148,7 @@ def _describe(function: Callable[..., Any]) -> dict[str, Any]:
         "doc": inspect.getdoc(function) or "",
         "agent": framework_agents.is_agent(function),
     }
-    problem = _signature_problem(function)
+    problem = framework_agents.find_problem(function) or _signature_problem(function)
     if problem:
         return described | {"problem": problem}
     try:

@@ -224,7 +224,7 @@ def _find_head(session: Session, name: str) -> StoredPool | None:
 
 def _set_head(session: Session, pool: Pool, before: Pool | None) -> StoredPool:
     """Make `pool` the current version; `before` is the one until now. Raises InvalidPool."""
-    check_pool(pool)
+    check_pool(pool, before)
     check_files(pool, before)
     same = select(PoolVersionRow).where(PoolVersionRow.name == pool.name, PoolVersionRow.hash == pool.hash)
     row = session.exec(same).first()

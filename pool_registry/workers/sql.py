@@ -41,6 +41,7 @@ _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
 _COMPARED = re.compile(r"(\w+)\s*(?:=|like)\s*:(\w+)", re.IGNORECASE)  # a column that a parameter is compared with
 _FROM = re.compile(r"\b(?:from|join)\s+(\w+)", re.IGNORECASE)
 _PROGRESS_STEPS = 10_000  # virtual machine steps between two looks at the stop flag
+_SHIPPED = "starter:ledger"
 _POSTGRES = ("postgresql://", "postgresql+psycopg://")
 MAX_CELL_BYTES = 1_000_000  # what one string or blob inside SQLite may take: zeroblob(1e9) is refused
 MAX_RESULT_BYTES = 8_000_000
@@ -102,19 +103,19 @@ class Sql(Worker[SqlConfig]):
         if config.query is not None:
             self.sample = dict(config.sample)
             self.described_by = "name"
-        elif config.database != "starter:ledger":
+        elif not _is_shipped(config.database):
             self.sample = {}  # the kind's own is about tables that are not there
 
     @classmethod
     def stays_because(cls, config: SqlConfig) -> str:
-        if config.database == "starter:ledger":
+        if _is_shipped(config.database):
             return ""
         return "its database is a file on this machine, or a server that the Space cannot be given"
 
     @classmethod
     def pack(cls, config: SqlConfig, folder: str) -> PackedFiles | None:
         """The SQLite file. A server has none. Raises WorkerFault while another program is writing the file."""
-        if config.database == "starter:ledger" or REFERENCE.match(config.database) or _is_postgres(config.database):
+        if not _is_own_file(config.database):
             return None
         file = _sqlite_path(config.database)
         pending = file.with_name(f"{file.name}-wal")
@@ -128,13 +129,13 @@ class Sql(Worker[SqlConfig]):
     @classmethod
     def move_state(cls, config: SqlConfig, copier: Copier) -> Mapping[str, JsonValue] | None:
         """The copy of a SQLite file. A server has none, and is only read."""
-        if config.database == "starter:ledger" or REFERENCE.match(config.database) or _is_postgres(config.database):
+        if not _is_own_file(config.database):
             return None
         return {"database": str(copier.add(_sqlite_path(config.database)))}
 
     @classmethod
     def reads(cls, config: SqlConfig) -> tuple[str, ...]:
-        return () if config.database == "starter:ledger" else (f"the database {config.database}",)
+        return () if _is_shipped(config.database) else (f"the database {config.database}",)
 
     @classmethod
     def sends_to(cls, config: SqlConfig) -> str:  # noqa: ARG003
@@ -399,8 +400,17 @@ def _authorize(action: int, _first: str | None, second: str | None, *_rest: obje
     return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
 
 
+def _is_shipped(database: str) -> bool:
+    return database == _SHIPPED
+
+
+def _is_own_file(database: str) -> bool:
+    """Whether it is a file of the person's: neither the shipped one nor a server."""
+    return not (_is_shipped(database) or REFERENCE.match(database) or _is_postgres(database))
+
+
 def _sqlite_path(database: str) -> Path:
-    if database == "starter:ledger":
+    if _is_shipped(database):
         from pool_registry.starter.ledger import ledger_database
 
         return ledger_database()

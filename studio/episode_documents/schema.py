@@ -161,7 +161,7 @@ class EpisodeHead(PageDocument):
     what_if_of: str | None
     task: TaskRef | None
     verdict: Verdict | None
-    not_judged: str | None = Field(description="Why a cap left the answer without a verdict.")
+    not_judged: str | None = Field(description="Why the answer has no verdict: a cap, or a failed verifier.")
     agreement: AgreementView | None = Field(description="None where one plan was written at a time.")
     chance: ChanceView | None = Field(description="How likely the answer is right; None where nothing is known of it.")
     confidence: ConfidenceView | None = Field(description="None where no record says how likely the answer is right.")

@@ -9,8 +9,11 @@ import pytest
 from pool_registry.errors import InvalidPool
 from pool_registry.gallery.templates import templates
 from pool_registry.literal_keys import find_literal_keys, move_literal_keys
-from pool_registry.pool import Pool, check_pool
+from pool_registry.pool import Pool, check_pool, export_pool
 from pool_registry.starter import starter_pool
+from pool_registry.storage.data_folder import find_home
+from pool_registry.storage.pool_store import PoolStore
+from pool_registry.storage.upgrade import open_engine
 from pool_registry.worker import WorkerSpec
 
 KEY = "sk-" + "a1b2c3d4" * 5
@@ -125,6 +128,10 @@ PLANTED = [
     {"role": "Log in first, the password is hunter2go now."},
     {"role": "Password: 'Tr0ub4dor&3'"},
     {"role": "api key = 12345abcde"},
+    {"role": "password: letmein99"},
+    {"role": "El contrase\u00f1a es s0mbrero-azul; le mot de passe est ch4peau-bleu"},
+    {"description": f"Its key is {KEY}"},
+    {"url": f"https://weather-api.example.com/{HEX}/now"},
 ]
 HARMLESS = [
     {"role": "The password is case-sensitive, and a secret is never shown. Ask for the API key: 'key'."},
@@ -138,6 +145,14 @@ HARMLESS = [
     {"note": "eyJust a word. eyJ"},
     {"query": {"appid": "my-app"}},
     {"role": "password: env:DB_PASSWORD1"},
+    {"headers": {"X-Note": "Authorization: OAuth2.0"}},
+    {"role": "Authorization: OAuth2.0. The access token is RS256-signed, and the password is base64-encoded."},
+    {"role": "The client secret is sha256-hashed. Authorization: AWS4-HMAC-SHA256"},
+    {"url": f"https://www.notion.so/Guide-{HEX}"},
+    {"url": f"https://d111111abcdef8.cloudfront.net/{HEX}/weather"},
+    {"url": f"https://res.example.com/v1312461204/{HEX}/a"},
+    {"description": f"The password is hunter2go. https://api.example.com/v1/{HEX}"},
+    {"parameters": {"properties": {"key": {"type": "string", "description": "API key: 12345abcde"}}}},
 ]
 
 
@@ -149,6 +164,23 @@ def test_keys_of_more_providers_and_places_are_seen(config):
 @pytest.mark.parametrize("config", HARMLESS, ids=range(len(HARMLESS)))
 def test_what_only_looks_a_little_like_a_key_is_left_alone(config):
     assert not list(find_literal_keys(config, "config"))
+
+
+def test_a_pool_that_was_saved_before_a_rule_came_can_still_be_edited(tmp_path, monkeypatch):
+    pools = PoolStore(open_engine(find_home(tmp_path)))
+    held = spec("http", {**HTTP, "headers": {"X-Foo": HEX}})
+    with monkeypatch.context() as patched:
+        patched.setattr("pool_registry.pool._list_own_problems", lambda _: ())
+        pools.save(Pool(name="old", workers=(held,)))
+    added = spec("calculator", {}, name="sums")
+    base = pools.latest("old").pool.hash
+    pools.edit("old", lambda pool: pool.with_worker(added))
+    saved = pools.edit("old", lambda pool: pool.model_copy(update={"description": "d"}), base).stored.pool
+    assert saved.workers == (held, added)
+    with pytest.raises(InvalidPool, match="X-Foo"):
+        pools.edit("old", lambda pool: pool.with_worker(spec("http", dict(held.config), description="e"), "w"))
+    with pytest.raises(InvalidPool, match="X-Foo"):
+        export_pool(saved)
 
 
 def test_no_worker_of_the_gallery_holds_a_key():

@@ -14,14 +14,20 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from typer.testing import CliRunner
 
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+from orchestrator.plan import Turn
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.language_models.skills import load_skills
 from studio.__main__ import app
 from studio.coding_agent import create_workshop_server
 from studio.export.server_json import SCHEMA
 from studio.pages.train.commands import TrainCommands
+from tests.orchestrator.support.engine import Scripted
 from tests.studio.support.recorded import record_run
 from trainer.__main__ import app as trainer
 from trainer.jobs.queue import JobStore
+from trainer.tasks.practice.traffic_record import SERVED
+from trainer.traffic.accept import set_consent
 
 pytestmark = pytest.mark.medium
 RECIPE = "name: look-again\npool: starter\nevaluate: {orchestrators: [oracle]}\n"
@@ -98,6 +104,38 @@ def test_what_cannot_be_proposed_says_why(runtime):
     assert "sped" in call(runtime, "propose_job", recipe="sped: 3\nevaluate: {}", why="x")
     rented = call(runtime, "propose_job", recipe=f"where: hf:l4x1\n{RECIPE}", why="x")
     assert "runs on this machine" in rented
+
+
+def test_requests_of_clients_stay_out_until_their_pool_allows_them(runtime):
+    query = "What does the client's secret plan cost?"
+
+    async def serve() -> str:
+        async with live_pool(runtime.store.pools.latest("starter").pool) as pool:
+            spec = EpisodeSpec(query, source=SERVED)
+            return (await run_episode(spec, Scripted(Turn((), "42")), pool, sink=runtime.store.traces)).id
+
+    run = asyncio.run(serve())
+    runtime.store.traces.flush()
+    tasks = [{"query": f" {query}", "answer": 42}]
+    assert call(runtime, "find_traces", text="secret plan") == []
+    assert "client's request" in call(runtime, "read_trace", id=run, events=True)
+    assert "client's request" in call(runtime, "add_tasks", pool="starter", tasks=tasks)
+    set_consent("starter", clients=True)
+    assert [row["id"] for row in call(runtime, "find_traces", text="secret plan", limit=1)] == [run]
+    assert call(runtime, "read_trace", id=run)["query"] == query
+    assert call(runtime, "add_tasks", pool="starter", tasks=tasks)["added"] == 1
+    set_consent("starter", clients=False)
+
+
+@pytest.mark.parametrize("field", ["run", "since", "made", "checked", "family"])
+def test_a_task_that_it_adds_says_nothing_of_where_it_comes_from(runtime, field):
+    tasks = [{"query": f"Is {field} taken?", "answer": 1, field: "x"}]
+    assert field in call(runtime, "add_tasks", pool="starter", tasks=tasks)
+
+
+def test_a_proposed_job_sends_no_traces_elsewhere(runtime):
+    recipe = f"track: ['otlp:http://collector.example.com:4318']\n{RECIPE}"
+    assert "sends nothing elsewhere" in call(runtime, "propose_job", recipe=recipe, why="x")
 
 
 def test_a_terminal_asks_a_person_before_a_proposed_job_starts(runtime):

@@ -12,8 +12,8 @@ from orchestrator.traces.store import Store
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.atomic_write import write_atomically
 from pool_registry.calls.live_pool import LivePool
-from trainer.errors import JobRefused, UnusableTasks
-from trainer.evaluation.grading import JudgeRefused, grade_answer
+from trainer.errors import JobRefused, NotGraded, UnusableTasks
+from trainer.evaluation.grading import grade_answer
 from trainer.evaluation.judging import make_judge_key
 from trainer.jobs.job_folder import JobFolder
 from trainer.recipe import Recipe
@@ -23,7 +23,7 @@ from trainer.results.rows import ResultRow, read_results
 from trainer.results.summary import summarize
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task, normalize_query
-from trainer.tasks.verifier import JudgeCheck, PythonCheck
+from trainer.tasks.verifier import PythonCheck
 
 MANY = 1_000_000
 NO_TASK = "no task has this query"
@@ -101,8 +101,8 @@ async def regrade(
             try:
                 graded = await _grade_row(row, task, answers[row.episode], store, pool)
                 expected[row.episode] = as_text(task.expected)
-            except JudgeRefused:
-                reason = REFUSED
+            except NotGraded as failure:
+                reason = REFUSED if failure.place == "judge" else f"its verifier failed: {failure}"
         left[reason] += bool(reason)
         after.append(graded)
     return Regrading(rows, after, dict(+left), expected)
@@ -114,7 +114,7 @@ def _find_obstacle(row: ResultRow, task: Task | None, answers: Mapping[str, str 
         return NO_TASK
     if row.episode not in answers:
         return NO_EPISODE
-    return NO_JUDGE if isinstance(task.verifier, JudgeCheck) and not asks_judges else ""
+    return NO_JUDGE if task.judge and not asks_judges else ""
 
 
 async def _grade_row(row: ResultRow, task: Task, answer: str | None, store: Store, pool: LivePool) -> ResultRow:
@@ -122,7 +122,7 @@ async def _grade_row(row: ResultRow, task: Task, answer: str | None, store: Stor
     if isinstance(task.verifier, PythonCheck) and answer is not None:
         value = store.traces.episode(row.episode).final_answer  # a snippet tells 42 from "42"
     grade = await grade_answer(task, value, pool)
-    judge = pool.find_judge(task.verifier.worker) if isinstance(task.verifier, JudgeCheck) else None
+    judge = pool.find_judge(task.judge) if task.judge else None
     key = None if judge is None else make_judge_key(judge.spec)
     return row.model_copy(update={"correct": grade.correct, "judge": key})
 

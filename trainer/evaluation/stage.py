@@ -271,6 +271,7 @@ class EvaluationStage:
         complete = complete and not self._spending.refused and not self._spending.lost
         self._write_metrics()
         if complete:
+            self._check_graded(cell)
             self._summarize(cell)
         elif not self._job_folder.stop_requested:
             if self._spending.lost:
@@ -328,6 +329,16 @@ class EvaluationStage:
         figures = {"done": done, "total": total, "cost": self._progress.spent}
         named = {f"{self._stage}/{key}": value for key, value in figures.items()}
         self._job_folder.append_metrics(self._stage, done if self._step is None else self._step, named)
+
+    def _check_graded(self, cell: EvaluationCell) -> None:
+        """Raise TrainingFailed where a verifier failed: a mean without those answers would be another one."""
+        missing = sum(trial.slot not in self._progress.rows for trial in cell.trials)
+        if missing:
+            raise TrainingFailed(
+                "not_graded",
+                f"{missing} of the {len(cell.trials)} answers of {cell.title} have no verdict; the newest runs of "
+                f"{cell.orchestrator} say why. The others count. Mend that, then: python -m trainer jobs resume JOB",
+            )
 
     def _summarize(self, cell: EvaluationCell) -> None:
         lines = read_lines(self._job_folder.evaluations)

@@ -27,12 +27,14 @@ from orchestrator.policies.finalizer import find_finalizer
 from orchestrator.policies.model import with_memory
 from orchestrator.policies.registry import POLICIES, make_orchestrator, orchestrator_factory
 from orchestrator.traces.episode_totals import compute_totals
-from pool_registry.actions import as_text
+from pool_registry.actions import as_text, clean_text
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import Draw
 from pool_registry.pool import Limits
+from pool_registry.secrets import redact
+from trainer.errors import NotGraded
 from trainer.evaluation.access_score import WorkKey, identify_work, score_access
-from trainer.evaluation.grading import JudgeRefused, grade_answer
+from trainer.evaluation.grading import grade_answer
 from trainer.evaluation.judging import make_judge_key
 from trainer.results.rows import GENERATED, JudgeKey, ResultRow, Slot, TaskKey
 from trainer.results.summary import Evaluation, summarize
@@ -41,7 +43,6 @@ from trainer.tasks.pool_conditions import MEMORY
 from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import TaskPools
-from trainer.tasks.verifier import JudgeCheck
 
 if TYPE_CHECKING:
     from orchestrator.failure_memory.lessons import FailureMemory
@@ -243,7 +244,7 @@ class LocalTrials:
         return build_result_row(trial, episode, same_work, self._find_judge(trial.task))
 
     def _find_judge(self, task: Task) -> JudgeKey | None:
-        judge = self._pool.find_judge(task.verifier.worker) if isinstance(task.verifier, JudgeCheck) else None
+        judge = self._pool.find_judge(task.judge) if task.judge else None
         return make_judge_key(judge.spec) if judge is not None else None
 
     async def close(self) -> None:
@@ -311,17 +312,17 @@ async def run_task(
 async def grade_episode(
     episode: Episode, task: Task, sink: Sink, pool: LivePool, *, final: bool = False
 ) -> bool | None:
-    """Append the verdict to the trace and return it; None where a cap refuses the judge. `pool` holds the judge where
-    the task has one. The plan's own answer is graded, or the `final` one, which a finalizer may have written."""
+    """Append the verdict to the trace and return it; None where a cap refuses the judge, or the verifier fails.
+    `pool` holds the judge where the task has one. The plan's own answer is graded, or the `final` one, which a
+    finalizer may have written."""
     assert episode.ended is not None, "only finished episodes are graded"
     verdict: Graded | NotJudged
     try:
         grade = await grade_answer(task, episode.final_answer if final else episode.answer, pool)
-        judge = task.verifier.worker if isinstance(task.verifier, JudgeCheck) else ""
-        place: VerdictPlace = "judge" if judge else "verifier"
-        verdict = Graded(grade.correct, as_text(task.expected), episode.ended.at, judge, place)
-    except JudgeRefused as refusal:
-        verdict = NotJudged(str(refusal), episode.ended.at)
+        place: VerdictPlace = "judge" if task.judge else "verifier"
+        verdict = Graded(grade.correct, as_text(task.expected), episode.ended.at, task.judge, place)
+    except NotGraded as failure:
+        verdict = NotJudged(clean_text(redact(str(failure))), episode.ended.at, failure.place)
     episode.apply(verdict)
     sink.append(episode.id, verdict)
     return episode.graded.correct if episode.graded else None

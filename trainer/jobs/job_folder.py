@@ -180,10 +180,15 @@ class JobFolder:
 
         A last line that a kill has torn is dropped too. The money spent so far is carried over in a new line.
         """
-        spent = [float(str(row["cost/total"])) for row in read_lines(self.metrics) if "cost/total" in row]
+        spending = self.read_training_cost()
         self._drop_after(step)
-        if spent and spent[-1] > 0:
-            self.append_metrics("resumed", step, {"cost/total": spent[-1]})
+        if spending > 0:
+            self.append_metrics("resumed", step, {"cost/total": spending})
+
+    def read_training_cost(self) -> float:
+        """What training has cost so far, in US dollars."""
+        totals = [float(str(row["cost/total"])) for row in read_lines(self.metrics) if "cost/total" in row]
+        return totals[-1] if totals else 0.0
 
     def _drop_after(self, step: int) -> None:
         for path in (self.metrics, self.rollouts, self.evaluations):

@@ -344,7 +344,7 @@ def draw_half(specs: Sequence[WorkerSpec], random: Random) -> list[WorkerSpec]:
 def with_workers(pool: Pool, workers: Sequence[WorkerSpec]) -> Pool:
     """The pool with these workers. Raises InvalidPool."""
     changed = pool.model_copy(update={"workers": tuple(workers)})
-    check_pool(mend_finalizer(changed))  # a finalizer may have another name already: `mend_fallbacks` follows
+    check_pool(mend_finalizer(changed), pool)  # a finalizer may have another name already: `mend_fallbacks` follows
     return changed
 
 

@@ -10,7 +10,7 @@ from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue
 from pool_registry.pool import Pool
-from trainer.tasks.verifier import AnyVerifier
+from trainer.tasks.verifier import AnyVerifier, JudgeCheck
 
 # Who wrote a task's words: `tasks make`, or a person; "" where they are generated, or come from elsewhere.
 Origin: TypeAlias = Literal["made", "own", ""]
@@ -39,6 +39,11 @@ class Task:
     @property
     def expected(self) -> JsonValue:
         return self.verifier.expected
+
+    @property
+    def judge(self) -> str:
+        """The worker that grades the answer; "" where no worker does."""
+        return self.verifier.worker if isinstance(self.verifier, JudgeCheck) else ""
 
     @property
     def workers(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 A grader is a total function of any answer, a JSON value or a model's text: it returns False where
 others raise, and never accepts None. Only the *last* number counts, so that an answer cannot list
 candidates. What an answer tag encloses stands for the answer. `PythonCheck` and `JudgeCheck` only say what
-has to be run; `trainer.evaluation.grading` runs it.
+has to be run; `trainer.evaluation.grading` runs it. A `ProgramVerifier` asks a program, which takes time and can fail.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from orchestrator.reader.refusal import REFUSAL, is_refusal
 from pool_registry.actions import JsonValue, as_text
@@ -44,6 +44,14 @@ class Verifier(Protocol):
 
     def accepts(self, answer: object) -> bool:
         """Whether the answer is right. Never raises."""
+
+
+@runtime_checkable
+class ProgramVerifier(Verifier, Protocol):
+    """Judges by a program of its own. `accepts` takes an answer that cannot be judged for a wrong one."""
+
+    def ask(self, answer: object) -> bool:
+        """Whether the answer is right, after seconds perhaps. Raises NotGraded where the program fails."""
 
 
 @dataclass(frozen=True, slots=True)

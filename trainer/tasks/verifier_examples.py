@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pool_registry.actions import JsonValue, as_text
-from trainer.tasks.verifier import AnyVerifier, JudgeCheck, PythonCheck
+from trainer.tasks.verifier import AnyVerifier, JudgeCheck, ProgramVerifier, PythonCheck
 
 KINDS = {
     "number": "the last number of the answer counts",
@@ -22,7 +22,7 @@ KINDS = {
 
 def list_example_answers(verifier: AnyVerifier) -> list[tuple[str, bool]]:
     """List some answers, each with whether it is right; none where the verifier has to be run."""
-    if isinstance(verifier, PythonCheck | JudgeCheck):
+    if isinstance(verifier, PythonCheck | JudgeCheck | ProgramVerifier):
         return []
     answers = dict.fromkeys(_write_answers(verifier.kind, verifier.expected))
     return [(answer, verifier.accepts(answer)) for answer in answers]

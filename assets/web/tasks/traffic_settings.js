@@ -31,7 +31,7 @@ export class TrafficSettings {
     });
     this.pool = el("b");
     const consent = el("label.tasks-consent", {}, this.box, el("span", {}, "May requests of clients become tasks?"));
-    const about = el("p.tasks-about", { id: "tasks-consent" }, "Of the pool ", this.pool, ". While this is off, what clients of a served model send is not listed here and not learnt from. What was accepted stays.");
+    const about = el("p.tasks-about", { id: "tasks-consent" }, "Of the pool ", this.pool, ". While this is off, what clients of a served model send is not listed here, not learnt from and not shown to a coding agent. What was accepted stays.");
     const forget = el("div.tasks-forget", {}, el("p.tasks-about", {}, "Delete what a person or a client's token sent for good, with the tasks made of it:"),
       el("div.tasks-code", {}, el("code", {}, FORGET), copyButton(FORGET)));
     const nothing = el("p.tasks-about", {}, "Nothing is stored of requests with ", el("code", {}, "store: false"), ", or of any under ", el("code", {}, "podium serve --no-record"), ".");

@@ -34,7 +34,8 @@ answer right.
     COMMAND
 
 `PODIUM` is the command of Podium; without it `podium` is looked up on the PATH. Paths that the pool's workers name are
-those of the machine that exported it.{variables}
+those of the machine that exported it. Workers that want a key, a program, a file or a private address stay off unless
+`PODIUM_TRUST=1` says that you trust the pool.{variables}
 """
 OPENENV_YAML = """\
 spec_version: 1

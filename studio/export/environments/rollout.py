@@ -29,7 +29,8 @@ from pool_registry.language_models.completion import (
     Message,
     prompt_text,
 )
-from pool_registry.pool import import_pool
+from pool_registry.pool import Pool, import_pool
+from pool_registry.wants import disarm_pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec
 from trainer.evaluation.trials import run_task
 from trainer.tasks.sources.jsonl import parse_line
@@ -61,10 +62,21 @@ class Rollout(BaseModel):
     worker_tokens: int
 
 
-async def play_rollout(pool_file: Path, task_file: Path, model: LiveWorker, dialect: str, turn_tokens: int) -> Rollout:
-    """Play the task of one file on the pool of another. Raises RolloutFailed, PoolError and UnknownOrchestrator, which
-    say what to do."""
-    pool = import_pool(_read_text(pool_file))
+def load_pool(file: Path, *, trust: bool) -> tuple[Pool, dict[str, list[str]]]:
+    """The pool of a file, and what those of its workers want that are off because nobody trusts it. Raises
+    RolloutFailed and PoolError."""
+    pool = import_pool(_read_text(file))
+    if trust:
+        return pool, {}
+    disarmed, wants, _ = disarm_pool(pool)
+    if wants and not disarmed.enabled:
+        raise RolloutFailed(f"all workers of {file} want something ({', '.join(wants)}); look at it, then use --trust")
+    return disarmed, wants
+
+
+async def play_rollout(pool: Pool, task_file: Path, model: LiveWorker, dialect: str, turn_tokens: int) -> Rollout:
+    """Play the task of a file on a pool. Raises RolloutFailed, PoolError and UnknownOrchestrator, which say what to
+    do."""
     task = _read_task(task_file)
     async with live_pool(pool) as live:
         policy = ModelPolicy("model:policy", live, model, find_dialect(dialect), turn_tokens=turn_tokens)
@@ -144,7 +156,8 @@ def _summarize(episode: Episode) -> Rollout:
     if ended.outcome == "orchestrator_failed":
         raise RolloutFailed(f"the model that orchestrates cannot be asked: {ended.reason}")
     if graded is None:
-        raise RolloutFailed("the answer was not graded: a cap refused the judge; raise it in the pool")
+        why = episode.not_judged.reason if episode.not_judged else "nothing graded it"
+        raise RolloutFailed(f"the answer was not graded: {why}; raise the cap in the pool, or mend the grader")
     turns = [done.turn for done in episode.rounds if done.turn is not None]
     usages = [run.observation.usage for run in episode.steps.values() if run.observation is not None]
     usage = sum(usages, Usage())

@@ -27,7 +27,6 @@ from trainer.recipe import Recipe
 from trainer.tasks.practice.stored import SOURCE, find_practice_file
 from trainer.tasks.registry import explain_missing_package, open_source
 from trainer.tasks.task import Task
-from trainer.tasks.verifier import JudgeCheck
 
 SAMPLE = 200  # tasks that are looked at
 SPARE_BYTES = 1_000_000_000
@@ -159,7 +158,7 @@ def _judges_missing(recipe: Recipe, pool: Pool | None, _store: Store) -> Iterato
         tasks = _sample_tasks(recipe.tasks.source, recipe.tasks.levels, _file_time(recipe.tasks.source))
     except TrainerError:
         return
-    judges = {task.verifier.worker for task in tasks if isinstance(task.verifier, JudgeCheck)}
+    judges = {task.judge for task in tasks if task.judge}
     there = {spec.name for spec in pool.switched_on}
     if lacking := sorted(judges - there):
         sentence = f"Tasks are graded by {', '.join(lacking)}, which the pool {pool.name} has not, or not switched on."

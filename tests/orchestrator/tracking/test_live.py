@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -26,7 +27,7 @@ from orchestrator.errors import TrackerRefused
 from orchestrator.plan import Step, Turn
 from orchestrator.tracking import live
 from orchestrator.tracking.live import Tracking, read_places
-from orchestrator.tracking.table import TRACKERS, find_tracker
+from orchestrator.tracking.table import TRACKERS, TrackerRow, find_tracker
 from pool_registry.actions import Observation, Status, Usage
 
 pytestmark = pytest.mark.medium
@@ -140,6 +141,45 @@ def test_a_collector_that_refuses_is_logged_once_and_ends_nothing(collector, cap
     tracking.close()
     told = [record.message for record in caplog.records if record.name == live.__name__]
     assert len(told) == 1 and "did not take 3 spans" in told[0]
+
+
+class SlowTracker:
+    """Holds up its thread until `free` is set."""
+
+    def __init__(self) -> None:
+        self.free, self.spans, self.closed = threading.Event(), 0, False
+
+    def push(self, spans: list) -> None:
+        self.free.wait(20)
+        self.spans += len(spans)
+
+    def log(self, *_: object) -> None:
+        return
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_what_waits_is_bounded_by_its_size_and_the_end_is_not_left_out(monkeypatch, caplog):
+    tracker = SlowTracker()
+    row = TrackerRow("slow", "", "", lambda _: tracker, "json", "", live=True)
+    monkeypatch.setattr(live, "find_tracker", lambda _: (row, ""))
+    monkeypatch.setattr(live, "MAX_WAITING_CHARS", 50_000)
+    tracking = Tracking(["slow:x"], no_pool)
+    for number in range(20):
+        tracking.append(f"e{number}", replace(begin(), query="x" * 10_000))
+        tracking.append(f"e{number}", EpisodeEnded("answered", 0.7, 42))
+    threading.Timer(0.2, tracker.free.set).start()
+    tracking.close()
+    assert tracker.closed and 0 < tracker.spans < 10
+    assert "too much waits" in caplog.text
+
+
+def test_a_row_of_another_package_says_what_installs_its_own(monkeypatch):
+    row = TrackerRow("notebook", "", "FILE", lambda _: SlowTracker(), "no_such_notebook.client", "acme-notebook")
+    monkeypatch.setattr("orchestrator.tracking.table.TRACKERS", {"notebook": row})
+    with pytest.raises(TrackerRefused, match="pip install acme-notebook"):
+        find_tracker("notebook:x")
 
 
 def test_places_come_from_the_variable_too_and_are_checked(monkeypatch):

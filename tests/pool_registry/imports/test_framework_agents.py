@@ -226,6 +226,60 @@ def test_a_crew_class_is_asked_through_the_crew_of_its_files(tmp_path):
     assert call(offers, "ReportCrew", topic="bees").value == "about bees"
 
 
+OWN_AGENTS = """
+class Agent:
+    pass
+"""
+OWN_FILE = """
+from agents import Agent
+
+helper = Agent()
+
+
+def add(a: int, b: int) -> int:
+    return a + b
+"""
+
+
+@pytest.mark.medium
+def test_a_package_of_ones_own_that_is_called_agents_is_no_framework(tmp_path):
+    (tmp_path / "agents.py").write_text(OWN_AGENTS)
+    offers = look(write_file(tmp_path, OWN_FILE), "", FunctionPermissions())
+    assert list(offers) == ["add"] and call(offers, "add", a=1, b=2).value == 3
+
+
+UNREADABLE = """
+from agents import Agent
+
+broken, whole = Agent("", "Broken"), Agent("Speaks", "Whole")
+broken.name = None
+del broken.instructions
+"""
+STAND_IN = """
+class Runner:
+    pass
+
+
+class Agent:
+    def __init__(self, about, name):
+        self.handoff_description, self.name, self.instructions = about, name, "Say"
+"""
+
+
+@pytest.mark.medium
+def test_an_agent_that_cannot_be_described_keeps_no_other_from_being_used(tmp_path):
+    (tmp_path / "agents.py").write_text(STAND_IN)
+    offers = look(write_file(tmp_path, UNREADABLE), "", FunctionPermissions())
+    assert "AttributeError" in offers["broken"].problem and not offers["whole"].problem
+
+
+@pytest.mark.medium
+def test_a_state_whose_types_cannot_be_read_is_a_problem_of_its_graph(tmp_path):
+    code = f"{GRAPHS}\nJoke.__annotations__['joke'] = 'Lost'\n"
+    offers = look(write_file(tmp_path, code), find_python("langgraph"), FunctionPermissions())
+    assert "Lost" in offers["jokes"].problem and not offers["graph"].problem
+
+
 @pytest.mark.medium
 def test_a_package_that_is_missing_is_named_with_what_to_do(tmp_path):
     target = write_file(tmp_path, "import no_such_framework\n")

@@ -336,6 +336,18 @@ def test_code_that_never_closes_is_read_in_seconds(part):
     assert time.perf_counter() - started < 20
 
 
+TOO_DEEP = [
+    'from agents import Agent\na = Agent(name=f"{' + "+".join("x" * 900) + '}")',
+    'import { Agent } from "@openai/agents";\nconst a = ' + "new " * 5_000 + "Agent",
+]
+
+
+@pytest.mark.parametrize("code", TOO_DEEP, ids=["Python", "TypeScript"])
+def test_code_that_is_nested_too_deep_is_refused_in_words(code):
+    with pytest.raises(InvalidPool):
+        read(code)
+
+
 @given(st.text(alphabet="{}[]()`'\"$,:;=.\\/*\n aA0-newAgt", max_size=120))
 def test_any_typescript_is_read_or_refused_in_words(code):
     try:

@@ -79,6 +79,26 @@ def test_an_episode_is_played_and_graded(pool, tmp_path, endpoint, monkeypatch, 
     assert [message["role"] for message in Endpoint.bodies[-1]["messages"]] == ["system", "user", "assistant", "user"]
 
 
+def test_a_worker_that_wants_something_stays_off_until_the_pool_is_trusted(pool, tmp_path, endpoint, monkeypatch):
+    monkeypatch.setenv(POLICY_KEY, "the-key")
+    monkeypatch.setenv("BOSS_KEY", "the-boss-key")
+    config = {**pool.worker("boss").config, "base_url": endpoint, "model": "boss"}
+    pool = pool.with_worker(pool.worker("boss").model_copy(update={"config": config}), "boss")
+    step = {"id": 1, "worker": "boss", "arguments": {"instruction": "say it"}, "access": []}
+    plan = json.dumps({"steps": [step], "answer": "$1"})
+    Endpoint.reply = staticmethod(lambda messages: "42" if Endpoint.bodies[-1]["model"] == "boss" else plan)
+    task = {"query": "6*7?", "answer": 42}
+    _, rollout, words = run(tmp_path, pool, task, endpoint)
+    assert not rollout["correct"] and "boss stays off: it " in words and "BOSS_KEY" in words
+    code, rollout, words = run(tmp_path, pool, task, endpoint, "--trust")
+    assert code == 0 and rollout["correct"] and "stays off" not in words
+
+
+def test_a_pool_whose_workers_all_want_something_is_refused(pool, tmp_path, endpoint):
+    code, _, words = run(tmp_path, pool.without_worker("calc"), {"query": "6*7?", "answer": 42}, endpoint)
+    assert code and "--trust" in words
+
+
 def test_turns_may_come_by_standard_input(pool, tmp_path):
     (tmp_path / "pool.json").write_text(export_pool(pool))
     (tmp_path / "task.json").write_text(json.dumps({"query": "6*7?", "answer": 42}))

@@ -34,7 +34,7 @@ from pool_registry.calls.spending import Spending, charge_calls_to
 from pool_registry.language_models.completion import Message, strip_special
 from pool_registry.load_once import LoadOnce
 from pool_registry.pool import Limits
-from trainer.errors import SpendCapReached, TrainingFailed
+from trainer.errors import NotGraded, SpendCapReached, TrainingFailed
 from trainer.evaluation.credit import measure_credit
 from trainer.evaluation.grading import JudgeRefused, grade_answer
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
@@ -381,16 +381,22 @@ class RolloutEngine:
         self, episode: Episode, task: Task, limits: Limits, pool: LivePool, recursive: bool
     ) -> tuple[Sample | None, Sample]:
         """The graded episode, behind the one that would have been without its recursive call. Raises SpendCapReached
-        where the spend cap refuses a judge: nothing is learnt from an answer that nobody judged."""
+        where the spend cap refuses a judge, and TrainingFailed where the task's verifier fails: nothing is learnt from
+        an answer that nobody judged."""
         try:
             await grade_episode(episode, task, self.sink, self.pool)
             if episode.not_judged is not None:
-                raise JudgeRefused(episode.not_judged.reason)
+                failure = JudgeRefused if episode.not_judged.place == "judge" else NotGraded
+                raise failure(episode.not_judged.reason)
             first = await self._grade_first_answer(episode, task) if recursive else None
             sample = make_sample(task, episode, limits, self.episode_format.style)
             return first, await self._measure_credit(sample, pool)
         except JudgeRefused as refusal:
             raise SpendCapReached(self._describe_spending(f"an answer could not be judged: {refusal}; ")) from refusal
+        except NotGraded as failure:
+            raise TrainingFailed(
+                "not_graded", f"{failure}. Mend that, then: python -m trainer jobs resume JOB"
+            ) from failure
 
     async def _measure_credit(self, sample: Sample, pool: LivePool) -> Sample:
         """The sample with what the reward `credit` pays, where the recipe has that term and the answer is right."""

@@ -49,7 +49,7 @@ from trainer.learner.vllm_generator import ColocatedGenerator, ServerGenerator
 from trainer.learner.vllm_server import serve_model
 from trainer.methods.base import StageStart
 from trainer.methods.grpo.cpu_trainer import choose_grpo_trainer
-from trainer.methods.grpo.curriculum import Curriculum, cell_of
+from trainer.methods.grpo.curriculum import CELLS, Curriculum, cell_of
 from trainer.methods.grpo.learning_reader import WorkerScore
 from trainer.methods.grpo.past_success import count_past_success
 from trainer.methods.grpo.phases import Phase, find_phase, list_phases, make_phased, make_rate_factor
@@ -160,7 +160,7 @@ def open_engine(
         patience=Patience(lambda: training.job_folder.stop_requested),
     )
     stack.callback(lambda: training.runner.run(engine.close()))
-    engine.spending.charge(Usage(cost=_sum_cost(training)))
+    engine.spending.charge(Usage(cost=training.job_folder.read_training_cost()))
     stack.callback(_keep_cost, training, engine)
     return engine
 
@@ -347,7 +347,9 @@ def _restore_curriculum(
 ) -> Curriculum:
     """The curriculum of a phase, with what is recorded of the start, and what the groups of an interrupted job have
     taught it."""
-    past = count_past_success(training.store, training.pool.pool.name, training.recipe.model.start)
+    past = None
+    if CELLS[settings.curriculum.by].uses_past:  # every recorded run is looked at
+        past = count_past_success(training.store, training.pool.pool.name, training.recipe.model.start)
     curriculum = Curriculum(tasks, settings.curriculum, settings.optimizer.seed, past)
     by_cell = {cell_of(task): task for task in tasks}
     by_query = {task.query: task for task in tasks}
@@ -363,15 +365,9 @@ def _restore_curriculum(
     return curriculum
 
 
-def _sum_cost(training: TrainingContext) -> float:
-    """What an interrupted job has cost so far, in US dollars."""
-    rows = [row for row in read_lines(training.job_folder.metrics) if "cost/total" in row]
-    return float(str(rows[-1]["cost/total"])) if rows else 0.0
-
-
 def _keep_cost(training: TrainingContext, engine: RolloutEngine) -> None:
     """Write down what the episodes of a step have cost that did not end, so that it counts after a resume."""
-    if engine.cost > _sum_cost(training):
+    if engine.cost > training.job_folder.read_training_cost():
         rows = read_lines(training.job_folder.metrics)
         step = max((int(str(row.get("step", 0))) for row in rows), default=0)
         training.job_folder.append_metrics("stopped", step, {"cost/total": engine.cost})

@@ -18,7 +18,7 @@ from trainer.tasks.task import normalize_query
 
 SUFFIX = ".traffic"
 NO_CONSENT = (
-    "it is a client's request, and those of this pool do not become tasks: allow them first, "
+    "it is a client's request, and those of this pool neither become tasks nor are shown to a coding agent: allow it, "
     "on the Tasks page or with podium tasks candidates --clients"
 )
 

@@ -112,15 +112,20 @@ class SourceRun(_LineModel):
     vouched: str = Field(default="", max_length=200)
 
 
-class TaskLine(_LineModel):
+class WrittenTask(_LineModel):
     """One task. Without `verifier`, a number is compared as one and anything else as text."""
 
     query: str = Field(min_length=1, max_length=MAX_QUERY_CHARS)
     answer: JsonValue = None
     verifier: Annotated[VerifierRule | None, BeforeValidator(_expand_rule)] = None
     split: Literal["train", "validation", "test"] | None = None
-    family: str | None = Field(default=None, min_length=1, max_length=100)
     plan: dict[str, JsonValue] | None = None
+
+
+class TaskLine(WrittenTask):
+    """A task with where it comes from."""
+
+    family: str | None = Field(default=None, min_length=1, max_length=100)
     workers: tuple[str, ...] | None = Field(
         default=None, description="Those of its pool that the task is run with, without the others."
     )

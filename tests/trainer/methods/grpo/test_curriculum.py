@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, Graded
 from orchestrator.traces.store import open_store
+from pool_registry.pool import Pool
 from pool_registry.storage.data_folder import find_home
 from trainer.methods.grpo.curriculum import Curriculum, Past, cell_of
 from trainer.methods.grpo.past_success import count_past_success
@@ -156,3 +158,22 @@ def test_recorded_runs_of_a_checkpoint_are_counted_by_query(store):
     store.traces.flush()
     assert dict(count_past_success(store, "shop", "mine")) == {"What is 0 + 1": (1, 2)}
     assert not count_past_success(store, "shop", "")
+
+
+@pytest.mark.medium
+def test_recorded_runs_are_read_only_where_tasks_are_counted_by_themselves(store, tmp_path, monkeypatch):
+    from trainer.methods.grpo import stage
+
+    looks: list[str] = []
+    monkeypatch.setattr(stage, "count_past_success", lambda _store, pool, _start: looks.append(pool) or {})
+    training = SimpleNamespace(
+        store=store,
+        pool=SimpleNamespace(pool=Pool(name="shop")),
+        recipe=SimpleNamespace(model=SimpleNamespace(start="mine")),
+        job_folder=SimpleNamespace(rollouts=tmp_path / "none.jsonl"),
+    )
+    phase = SimpleNamespace(before=0, last=1)
+    for by, count in (("level", 0), ("task", 1)):
+        settings = SimpleNamespace(curriculum=Settings(by=by), optimizer=SimpleNamespace(seed=0))
+        stage._restore_curriculum(TASKS, training, settings, phase, 0)
+        assert len(looks) == count

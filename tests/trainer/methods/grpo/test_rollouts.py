@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -37,6 +38,8 @@ from trainer.methods.grpo.rollouts import (
 )
 from trainer.methods.grpo.section import CurriculumSettings, RewardSettings
 from trainer.tasks.pool_conditions import apply_condition
+from trainer.tasks.sources.verifiers.process import PYTHON, RewardProcess
+from trainer.tasks.sources.verifiers.source import RewardVerifier
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import TaskPools
 
@@ -51,6 +54,14 @@ def run_one_episode(chat: ChatTokens, turns: Sequence[str | list[int]], **change
         return await an_engine(chat, a_pool(), max_rounds=len(turns), **changes).run_episode(a_task(), generator)
 
     return asyncio.run(run()), generator
+
+
+def test_nothing_is_learnt_from_an_answer_whose_verifier_fails(chat, monkeypatch):
+    monkeypatch.setenv(PYTHON, sys.executable)
+    verifier = RewardVerifier(RewardProcess("no_such_set", {}), 0, 1.0)
+    generator = Written(chat, lambda *_: answer_of("42"))
+    with pytest.raises(TrainingFailed, match=r"Install it: .*jobs resume"):
+        asyncio.run(an_engine(chat, a_pool()).run_episode(replace(a_task(), verifier=verifier), generator))
 
 
 # What the model wrote and what it was told

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 
 from orchestrator.engine.events import TaskRef
 from pool_registry.actions import JsonValue, clean_text
-from trainer.errors import UnusableTasks
+from trainer.errors import NotGraded, UnusableTasks
 from trainer.tasks.sources.source import TaskList
 from trainer.tasks.sources.verifiers.process import Json, RewardProcess
 from trainer.tasks.suite import assign_split
@@ -36,13 +36,22 @@ class RewardVerifier:
     kind: str = "verifiers"
 
     def accepts(self, answer: object) -> bool:
+        try:
+            return self.ask(answer)
+        except NotGraded:
+            return False
+
+    def ask(self, answer: object) -> bool:
+        """Whether the answer is right; the program may take seconds. Raises NotGraded saying what to do."""
         text = extract_answer(answer).strip()
         if not text or len(text) > MAX_ANSWER_CHARS:
             return False
         try:
             return self.process.reward(self.index, text) >= self.min_reward - TOLERANCE
-        except (UnusableTasks, TimeoutError, OSError, ValueError, KeyError):
-            return False
+        except (UnusableTasks, TimeoutError, OSError) as error:
+            raise NotGraded(str(error)) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise NotGraded(f"the task set {self.process.taskset} gave no reward that can be read: {error}") from error
 
 
 def open_taskset(argument: str) -> TaskList:
