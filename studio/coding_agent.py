@@ -21,6 +21,7 @@ from pydantic import Field
 
 from orchestrator.checkpoints import checkpoint_names
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.events import SERVED
 from orchestrator.errors import OrchestratorError
 from orchestrator.traces.store import EpisodeRow, Store, TraceFilter
 from pool_registry.errors import PoolError
@@ -33,7 +34,7 @@ from trainer.evaluation.side_by_side import compare_jobs
 from trainer.jobs.queue import JobStore
 from trainer.recipe import dump_recipe, list_presets, load_recipe, parse_recipe
 from trainer.tasks.practice.stored import change_tasks, open_task_book
-from trainer.tasks.practice.traffic_record import SERVED, check_consent, digest_query, read_traffic
+from trainer.tasks.practice.traffic_record import check_consent, digest_query, read_traffic
 from trainer.tasks.sources.jsonl import TaskLine, WrittenTask
 
 MOST_ROWS = 200
