@@ -87,9 +87,9 @@ def test_a_pool_goes_from_its_workers_to_a_trained_checkpoint_that_runs(
     expect(page.get_by_test_id("export")).to_be_visible(timeout=LONG_MS)  # the run has ended, whatever it came to
 
 
-def add_questions(page: Page, url: str) -> None:
-    """Upload the questions of the crew as a file of its tasks."""
-    page.goto(f"{url}/train?tasks=crew")
+def add_questions(page: Page, url: str, pool: str = "crew") -> None:
+    """Upload the questions of the crew as a file of a pool's tasks."""
+    page.goto(f"{url}/train?tasks={pool}")
     panel = page.get_by_role("region", name="Tasks", exact=True)
     panel.get_by_role("button", name="Paste or upload").click()
     table = "Question;Target;Split\n" + "\n".join(";".join(row.values()) for row in list_questions())
@@ -105,9 +105,9 @@ def add_questions(page: Page, url: str) -> None:
 def test_an_agent_whose_plans_are_imitated_first_is_chosen_and_what_that_takes_is_said(
     page: Page, studio: Studio, endpoint: str
 ):
-    import_pool(page, studio.url, export_pool(build_crew(endpoint)))
-    add_questions(page, studio.url)
-    page.goto(f"{studio.url}/pool?pool=crew")
+    import_pool(page, studio.url, export_pool(build_crew(endpoint).model_copy(update={"name": "imitated"})))
+    add_questions(page, studio.url, "imitated")
+    page.goto(f"{studio.url}/pool?pool=imitated")
     page.get_by_role("button", name="Train on this pool").click()
     drawer = page.locator(".page-drawer")
     estimate = drawer.get_by_role("status").filter(has_text="minutes on two cores")
