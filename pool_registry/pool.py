@@ -177,7 +177,12 @@ def check_pool(pool: Pool, before: Pool | None = None) -> None:
 def _list_new(pool: Pool, before: Pool | None) -> list[WorkerSpec]:
     """The workers that `before` has not, or has otherwise."""
     same = {spec.name: spec for spec in before.workers} if before is not None else {}
-    return [spec for spec in pool.workers if spec != same.get(spec.name)]
+    return [spec for spec in pool.workers if not _is_same(spec, same.get(spec.name))]
+
+
+def _is_same(spec: WorkerSpec, other: WorkerSpec | None) -> bool:
+    """Whether two workers are the same to a reader, for whom 1 and true differ."""
+    return spec == other and repr(spec.config) == repr(other.config)
 
 
 def _check_workers(pool: Pool, new: Sequence[WorkerSpec]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import Home, find_home
@@ -45,6 +45,19 @@ def job(studio: Studio) -> Iterator[str]:
     store = open_store(find_home(studio.home))
     yield write_job(store)
     store.close()
+
+
+def test_what_is_said_late_of_the_recipe_before_changes_nothing(page: Page, studio: Studio):
+    held: list[Route] = []
+    page.route("**/api/pages/train/check", lambda route: held.append(route))
+    page.goto(f"{studio.url}/train?new=1")
+    page.get_by_label("Preset").select_option(label="evaluate-baselines")
+    command = page.get_by_role("region", name="New job").locator("code").first
+    expect(command).to_contain_text("train evaluate-baselines")
+    with page.expect_response("**/api/pages/train/check"):
+        held[0].continue_()
+    page.wait_for_timeout(300)
+    expect(command).to_contain_text("train evaluate-baselines")
 
 
 @pytest.fixture(scope="module")

@@ -198,6 +198,8 @@ export class TrainPage {
       this.toast.say(plain(reply.problems), true);
       return false;
     }
+    clearTimeout(this.waiting);
+    this.request = null; // what the server thinks of the recipe before comes too late
     this.preset = preset;
     this.editor.typed = null;
     this.take(reply);
