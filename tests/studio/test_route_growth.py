@@ -136,7 +136,7 @@ def watch_post(server: WatchedServer, take: Callable[[int], float], chars: int) 
     """The shortest of the longest holds of the loop in a few tries, and the power by which the time grows."""
     holds: list[float] = []
     while not holds or (min(holds) >= MOST_S and len(holds) < TRIES):
-        time.sleep(0.01)
+        time.sleep(0.01 + 0.1 * len(holds))
         server.longest_hold_s = 0.0
         seconds = take(chars)
         time.sleep(0.01)

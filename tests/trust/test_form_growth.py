@@ -57,6 +57,11 @@ CONFIGS: Mapping[str, Mapping[str, Any]] = {
     "space": {"space": "someone/thing", "api_name": "/predict"},
     "recorded": {"tool": "tool", "parameters": SCHEMA},
     "memos": {"room": "a"},
+    "skill": {
+        "steps": [{"worker": "sums", "arguments": {"expression": "{text}"}}],
+        "answer": "$1",
+        "parameters": SCHEMA,
+    },
 }
 
 
