@@ -220,10 +220,10 @@ def test_a_crew_class_is_asked_through_the_crew_of_its_files(tmp_path):
     (tmp_path / "agents.yaml").write_text(CREW_AGENTS)
     (tmp_path / "tasks.yaml").write_text(CREW_TASKS)
     offers = look(write_file(tmp_path, CREW_CLASS), python, FunctionPermissions(network=True, write=(home,)))
-    assert list(offers) == ["ReportCrew"]
-    assert offers["ReportCrew"].spec.description == "Writes a short report."
-    assert offers["ReportCrew"].spec.config["parameters"]["required"] == ["topic"]
-    assert call(offers, "ReportCrew", topic="bees").value == "about bees"
+    assert list(offers) == ["report_crew"]
+    assert offers["report_crew"].spec.description == "Writes a short report."
+    assert offers["report_crew"].spec.config["parameters"]["required"] == ["topic"]
+    assert call(offers, "report_crew", topic="bees").value == "about bees"
 
 
 OWN_AGENTS = """
