@@ -56,7 +56,8 @@ def make_function(name: str, value: Any) -> Callable[..., Any] | None:
         function = framework.make_function(value)
         about = " ".join(framework.describe(value).split())[:MAX_ABOUT_CHARS]
     except Exception as error:  # noqa: BLE001  another package's, about this agent alone
-        function = _make_unusable(f"{framework.label} cannot describe it ({type(error).__name__}: {error})")
+        problem = f"{framework.label} cannot describe it ({type(error).__name__}: {error})"
+        function = _make_unusable("; ".join(filter(None, (problem, find_hint(error)))))
     function.__name__ = function.__qualname__ = name
     function.__doc__ = about or f"The {framework.label} agent {name}."
     return function
@@ -213,7 +214,10 @@ FRAMEWORKS: tuple[Framework, ...] = (
 # What to do about an error of the libraries that agents ask models with, by the name of its class.
 _NO_KEY = "its key is missing or refused; in the sandbox it sees the keys that you allow (--allow key:env:NAME)"
 _NO_NETWORK = "it reached no model; in the sandbox it has the network where you allow it (--allow network)"
-_NO_PLACE = "in the sandbox it has the network and the folders that you allow (--allow network, --allow write:FOLDER)"
+_NO_PLACE = (
+    "in the sandbox it has the network and the folders that you allow "
+    "(--allow network, --allow read:FOLDER, --allow write:FOLDER)"
+)
 _NO_MODULE = "install it in Podium's environment, or name the interpreter that has it (--python)"
 HINTS: Mapping[str, str] = {
     "ModuleNotFoundError": _NO_MODULE,

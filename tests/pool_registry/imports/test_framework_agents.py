@@ -219,7 +219,8 @@ def test_a_crew_class_is_asked_through_the_crew_of_its_files(tmp_path):
     home.mkdir()
     (tmp_path / "agents.yaml").write_text(CREW_AGENTS)
     (tmp_path / "tasks.yaml").write_text(CREW_TASKS)
-    offers = look(write_file(tmp_path, CREW_CLASS), python, FunctionPermissions(network=True, write=(home,)))
+    permissions = FunctionPermissions(network=True, read=(tmp_path,), write=(home,))
+    offers = look(write_file(tmp_path, CREW_CLASS), python, permissions)
     assert list(offers) == ["report_crew"]
     assert offers["report_crew"].spec.description == "Writes a short report."
     assert offers["report_crew"].spec.config["parameters"]["required"] == ["topic"]
