@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import date, timedelta
 from functools import lru_cache
 from random import Random
 
@@ -35,16 +34,9 @@ def _draw_record(domain: str, seed: int, kind: str, name: str, thing: ThingData)
 
 
 def _draw_value(domain: str, gives: ValueData, name: str, random: Random) -> JsonValue:
-    if gives.number:
-        low, high, decimals = gives.number
-        number = round(random.uniform(low, high), decimals)
-        return number if decimals else int(number)
-    if gives.date:
-        first = date(gives.date[0], 1, 1)
-        return (first + timedelta(days=random.randint(0, (date(gives.date[1], 12, 31) - first).days))).isoformat()
-    if gives.text:
-        return random.choice(gives.text)
-    return random.choice([other for other in load_domain(domain).things[gives.thing].names if other != name])
+    """A value of a thing, which is never itself."""
+    kind = load_domain(domain).things.get(gives.thing)
+    return gives.draw(random, [other for other in kind.names if other != name] if kind else ())
 
 
 def look_up(domain: str, seed: int, kind: str, written: JsonValue) -> Record:

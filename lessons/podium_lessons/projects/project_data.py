@@ -7,14 +7,17 @@ types about it. A file holds words; figures, and whose value is which, are drawn
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
+from random import Random
 
 from pydantic import Field, model_validator
 
 from podium_lessons.lesson_data import FOLDER as DATA
 from podium_lessons.projects.calls import LookUp, PlannedCall, list_gaps, parse_call
+from pool_registry.actions import JsonValue
 from trainer.tasks.task_data import TaskData, read_task_data
 
 FOLDER = DATA / "projects"
@@ -42,6 +45,17 @@ class ValueData(TaskData):
         if self.text and len(set(self.text)) < 3:
             raise ValueError("a text is one of at least 3 different ones")
         return self
+
+    def draw(self, random: Random, things: Sequence[str] = ()) -> JsonValue:
+        """A value; where it is a thing, one of these."""
+        if self.number:
+            low, high, decimals = self.number
+            number = round(random.uniform(low, high), decimals)
+            return number if decimals else int(number)
+        if self.date:
+            first, last = date(self.date[0], 1, 1), date(self.date[1], 12, 31)
+            return (first + timedelta(days=random.randint(0, (last - first).days))).isoformat()
+        return random.choice(self.text or things)
 
 
 class FunctionData(TaskData):

@@ -4,11 +4,10 @@ follows from the project, its seed, the function and the thing."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, timedelta
 
 from pydantic import Field, model_validator
 
-from podium_lessons.projects.project_data import FunctionData, ProjectData, list_projects, load_project
+from podium_lessons.projects.project_data import list_projects, load_project
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall
 from pool_registry.strict_model import StrictModel
@@ -68,19 +67,5 @@ def look_up(project: str, seed: int, function: str, written: str) -> JsonValue:
     thing = next((thing for thing in data.things[tool.takes] if thing.casefold() == written.strip().casefold()), None)
     if thing is None:
         raise BadCall(f"there is no {tool.takes.replace('_', ' ')} {written[:60]!r}")
-    return _draw_value(data, tool, seed, thing)
-
-
-def _draw_value(data: ProjectData, tool: FunctionData, seed: int, thing: str) -> JsonValue:
-    random = make_random(f"{data.name}/{seed}/{tool.name}/{thing}")
-    gives = tool.gives
-    if gives.number:
-        low, high, decimals = gives.number
-        number = round(random.uniform(low, high), decimals)
-        return number if decimals else int(number)
-    if gives.date:
-        first = date(gives.date[0], 1, 1)
-        return (first + timedelta(days=random.randint(0, (date(gives.date[1], 12, 31) - first).days))).isoformat()
-    if gives.text:
-        return random.choice(gives.text)
-    return random.choice([other for other in data.things[gives.thing] if other != thing])
+    others = [other for other in data.things.get(tool.gives.thing, ()) if other != thing]
+    return tool.gives.draw(make_random(f"{data.name}/{seed}/{tool.name}/{thing}"), others)
