@@ -133,7 +133,7 @@ def read_finished_results(folder: JobFolder, job: str, is_running: bool) -> list
         raise JobRefused(f"job {job} still runs: stop it, or wait for its end")
     rows = read_results(folder.results)
     if not rows:
-        raise JobRefused(f"job {job} has evaluated nothing (yet)")
+        raise JobRefused(f"job {job} has evaluated nothing yet: choose another, or wait until it has")
     return rows
 
 
