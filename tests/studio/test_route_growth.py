@@ -132,7 +132,7 @@ def take_post(server: WatchedServer, path: str, write: Callable[[int], bytes]) -
     return take
 
 
-def watch_post(server: WatchedServer, take: Callable[[int], float], chars: int) -> tuple[float, float]:
+def watch_request(server: WatchedServer, take: Callable[[int], float], chars: int) -> tuple[float, float]:
     """The shortest of the longest holds of the loop in a few tries, and the power by which the time grows."""
     holds: list[float] = []
     while not holds or (min(holds) >= MOST_S and len(holds) < TRIES):
@@ -163,7 +163,7 @@ def find_faults(
                         return write_body(fill(make(write_text(shape, chars))))
 
                     take = take_post(server, path.format(**ids).replace(":path", ""), write)
-                    hold, growth = watch_post(server, take, chars)
+                    hold, growth = watch_request(server, take, chars)
                     failed = hold >= MOST_S or growth > MOST_EXPONENT
                     count_trials(1, failed)
                     if failed:

@@ -323,7 +323,7 @@ PROMISES = (
         "What a form, a page's command or a route is sent is read in linear time, and off its server's event loop",
         "a field and a shape of text",
         "list",
-        ("tests/trust/test_form_growth.py", "tests/studio/test_route_growth.py"),
+        ("tests/trust/test_form_growth.py", "tests/studio/test_route_growth.py", "tests/studio/test_address_growth.py"),
     ),
     Promise(
         "schemas",
