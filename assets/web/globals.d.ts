@@ -21,8 +21,8 @@ interface UPlot {
 }
 
 interface UPlotOptions {
-  scales: Record<string, { time?: boolean; range: (plot: UPlot, low: number | null, high: number | null) => number[] }>;
-  axes: { values: (plot: UPlot, ticks: number[]) => string[]; [option: string]: unknown }[];
+  scales: Record<string, { time?: boolean; distr?: number; range: (plot: UPlot, low: number | null, high: number | null) => number[] }>;
+  axes: { values: (plot: UPlot, ticks: (number | null)[]) => string[]; [option: string]: unknown }[];
   hooks: Record<string, ((plot: UPlot) => void)[]>;
   [option: string]: unknown;
 }

@@ -269,6 +269,31 @@ def test_a_finished_job_shows_its_curves_and_marks(page, studio_url, job):
     expect(page.locator("[data-chart=loss] [role=img]")).to_have_attribute("aria-label", re.compile("steps 1 to 60"))
 
 
+def test_curves_stand_beside_those_of_another_job_and_leave_as_a_table(page, studio_url, studio: Studio, job):
+    store = open_store(find_home(studio.home))
+    other = write_job(store, sft=80, grpo=40)
+    store.close()
+    page.goto(f"{studio_url}/train?job={job}")
+    loss = page.locator("[data-chart=loss]")
+    expect(loss.locator("canvas")).to_be_visible()
+    expect(loss.locator(".train-curves-legend")).to_be_hidden()
+    page.get_by_label("Other job to compare with").select_option(other)
+    expect(loss.locator(".train-curves-line b")).to_have_text(["this job", re.compile(".+")])
+    page.get_by_role("button", name="All steps").click()
+    expect(loss.locator("[role=img]")).to_have_attribute("aria-label", re.compile("steps 1 to 120"))
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download CSV").click()
+    rows = download.value.path().read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 121 and rows[0].count("loss") == 2
+    log_scale = page.get_by_role("button", name="Log scale")
+    log_scale.click()
+    expect(log_scale).to_have_attribute("aria-pressed", "true")
+    page.get_by_label("Smoothing").select_option("Not smoothed")
+    expect(loss.locator("canvas")).to_be_visible()
+    page.get_by_label("Other job to compare with").select_option("")
+    expect(loss.locator(".train-curves-legend")).to_be_hidden()
+
+
 @pytest.mark.parametrize(
     ("place", "shown"),
     [

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { difference, interval, palette, points, price } from "../../assets/web/compare/formats.js";
+import { putBeside, writeCsv } from "../../assets/web/train/curve_beside.js";
 import { Columns } from "../../assets/web/train/curve_columns.js";
 import { about, bytes, shareInterval } from "../../assets/web/train/formats.js";
 import { describePlace, isCluster, isRented } from "../../assets/web/train/places.js";
@@ -14,6 +15,29 @@ test("rows of one step become one place, and gaps stay gaps", () => {
   assert.deepEqual(columns.steps, [1, 2]);
   assert.deepEqual(columns.series, { loss: [2, 1], reward: [0.5, null] });
   assert.deepEqual([columns.last("reward"), columns.last("none")], [0.5, null]);
+});
+
+const SHORT = new Columns({ steps: [1, 2], series: { loss: [2, 1], "term/a,b": [0.5, null] } });
+const LONG = new Columns({ steps: [2, 3, 9], series: { loss: [4, 3, 1] } });
+
+test("another job's curves stand beside one's own over the steps of both, within what is shown", () => {
+  const lines = [{ key: "loss", label: "", values: [2, 1] }, { key: "term/a,b", label: "a,b", values: [0.5, null] }];
+  const both = putBeside([1, 2], lines, LONG, "other", [1, 5]);
+  assert.deepEqual(both.steps, [1, 2, 3]);
+  assert.deepEqual(both.lines.map(({ label, pair, values }) => [label, pair, values]), [
+    ["this job", undefined, [2, 1, null]], ["a,b", undefined, [0.5, null, null]], ["other", 0, [null, 4, 3]],
+  ]);
+});
+
+test("a chart of what the other job has not measured stays as it is", () => {
+  const lines = [{ key: "reward", label: "", values: [2, 1] }];
+  assert.deepEqual(putBeside([1, 2], lines, LONG, "other", [1, 9]), { steps: [1, 2], lines });
+});
+
+test("curves are saved with a row a step, and names with commas in quotes", () => {
+  assert.equal(writeCsv(SHORT, null), 'step,loss,"term/a,b"\n1,2,0.5\n2,1,\n');
+  assert.equal(writeCsv(SHORT, { columns: LONG, label: "other" }).split("\n")[0], 'step,loss,"term/a,b",loss (other)');
+  assert.deepEqual(writeCsv(SHORT, { columns: LONG, label: "other" }).split("\n").slice(1, 5), ["1,2,0.5,", "2,1,,4", "3,,,3", "9,,,1"]);
 });
 
 test("a difference has a sign unless it rounds to nothing", () => {

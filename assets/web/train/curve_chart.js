@@ -4,10 +4,12 @@ import { STATUS_COLOURS } from "./curve_specs.js";
 import { el } from "../lib/dom.js";
 
 /** @typedef {import("./curve_specs.js").ChartSpec} ChartSpec */
-/** @typedef {{ key: string, label: string, values: (number | null)[] }} Line */
+/** @typedef {{ key: string, label: string, values: (number | null)[], pair?: number }} Line of the other job where it has a pair:
+ *   the place of this job's line of the same metric */
 
 const HEIGHT = 168;
 const SMOOTH_FROM = 40; // points
+const STRONG = 0.97; // weight of what was before
 const COLOURS = 8; // lines beyond them are dashed
 const WHOLE = [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 2500, 5000, 10000, 20000, 50000, 100000, 200000, 500000];
 
@@ -42,10 +44,14 @@ export class Chart {
   draw(steps, lines) {
     this.lines = lines;
     this.steps = steps;
-    const smooth = !this.spec.exact && steps.length >= SMOOTH_FROM;
+    const { smoothing } = this.owner.controls;
+    const smooth = !this.spec.exact && smoothing !== "off" && steps.length >= SMOOTH_FROM;
+    this.log = this.owner.controls.log && this.canBeLog();
     const borders = this.owner.borders().map(({ border }) => border);
-    const shape = `${lines.map((line) => line.key).join()}|${smooth}|${borders.length > 0}`;
-    const data = [steps, ...lines.flatMap((line) => (smooth ? [line.values, smoothValues(line.values, steps, borders)] : [line.values]))];
+    const shape = `${lines.map((line) => line.key).join()}|${smooth}|${this.log}|${borders.length > 0}`;
+    /** @param {Line} line */
+    const draws = ({ values }) => (smooth ? [values, smoothValues(values, steps, borders, smoothing)] : [values]);
+    const data = [steps, ...lines.flatMap(draws)];
     if (this.plot && shape === this.shape) this.plot.setData(data);
     else this.build(shape, data, smooth);
     if (!this.hovered) this.tell(null);
@@ -71,7 +77,7 @@ export class Chart {
       const stroke = () => style(this.colours[place]);
       const few = line.values.filter((value) => value !== null).length < 24;
       const full = {
-        label: line.label, stroke, width: 2, dash: place < COLOURS ? [] : [5, 4], spanGaps: true,
+        label: line.label, stroke, width: 2, dash: this.isDashed(line, place) ? [5, 4] : [], spanGaps: true,
         points: { show: few, size: 5, fill: stroke }, show: !this.hidden.has(line.key),
       };
       if (!smooth) return [full];
@@ -85,11 +91,11 @@ export class Chart {
         cursor: { drag: { x: false, y: false }, points: { size: 7 }, sync: { key: "podium-train", scales: ["x", null] } },
         scales: {
           x: { time: false, range: (_, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) },
-          y: { range: (_, low, high) => this.range(low, high) },
+          y: { distr: this.log ? 3 : 1, range: (_, low, high) => this.range(low, high) },
         },
         axes: [
           { ...axis, space: 60, size: 26, incrs: WHOLE, values: (_, ticks) => ticks.map(tick) },
-          { ...axis, size: 46, space: 32, values: (_, ticks) => ticks.map((value) => this.format(value, true)) },
+          { ...axis, size: 46, space: 32, values: (_, ticks) => ticks.map((value) => (value === null ? "" : this.format(value, true))) },
         ],
         series: [{}, ...series], hooks: { setCursor: [(plot) => this.tell(plot.cursor.idx)], draw: [(plot) => this.drawMarks(plot)] },
       },
@@ -97,7 +103,7 @@ export class Chart {
     );
     this.plot.over.addEventListener("click", () => {
       const at = this.plot.cursor.idx;
-      if (at !== null && at !== undefined) this.owner.onStep(this.steps[at]);
+      if (at !== null && at !== undefined && this.owner.columns.places.has(this.steps[at])) this.owner.onStep(this.steps[at]);
     });
     this.drawLegend();
   }
@@ -105,10 +111,26 @@ export class Chart {
   /**
    * @param {Line} line
    * @param {number} place
+   * @returns {string}
    */
   colour(line, place) {
     if (this.spec.id === "status") return STATUS_COLOURS[line.label] || "--podium-mute";
-    return this.lines.length === 1 ? "--podium-accent" : `--podium-series-${(place % COLOURS) + 1}`;
+    if (line.pair !== undefined) return this.colour(this.lines[line.pair], line.pair);
+    const own = this.lines.filter(({ pair }) => pair === undefined);
+    return own.length === 1 ? "--podium-accent" : `--podium-series-${(place % COLOURS) + 1}`;
+  }
+
+  /**
+   * @param {Line} line
+   * @param {number} place
+   */
+  isDashed(line, place) {
+    return line.pair !== undefined || place >= COLOURS;
+  }
+
+  /** A logarithm shows what is above 0; shares have their whole range. */
+  canBeLog() {
+    return !this.spec.share && this.lines.every(({ values }) => values.every((value) => value === null || value > 0));
   }
 
   /**
@@ -116,7 +138,8 @@ export class Chart {
    * @param {number | null} high
    */
   range(low, high) {
-    if (low === null || high === null) return [0, 1];
+    if (low === null || high === null) return this.log ? [0.1, 1] : [0, 1];
+    if (this.log) return [low / 1.1, high * 1.1];
     if (this.spec.share) return [0, this.spec.tight ? Math.min(1.02, high * 1.15) : 1.02];
     if (low === high) return high > 0 ? [0, 2 * high] : [high - 1, high + 1];
     const room = (high - low || Math.abs(high) || 1) * 0.08;
@@ -130,7 +153,7 @@ export class Chart {
       const entry = el("button.train-curves-line", { type: "button", "aria-pressed": String(!this.hidden.has(line.key)) });
       const dot = el("i");
       dot.style.setProperty("--line", `var(${this.colours[place]})`);
-      dot.classList.toggle("train-curves-dashed", place >= COLOURS);
+      dot.classList.toggle("train-curves-dashed", this.isDashed(line, place));
       const value = el("span.train-curves-line-value");
       entry.append(dot, el("b", {}, line.label), value);
       entry.addEventListener("click", () => {
@@ -273,11 +296,12 @@ function tick(value) {
  * @param {(number | null)[]} values
  * @param {number[]} steps
  * @param {number[]} borders
+ * @param {import("./curve_controls.js").Smoothing} smoothing
  */
-function smoothValues(values, steps, borders) {
+function smoothValues(values, steps, borders, smoothing) {
   const count = values.filter((value) => value !== null).length;
   if (count < SMOOTH_FROM) return values;
-  const weight = Math.min(0.92, 1 - 4 / Math.max(8, count / 8));
+  const weight = smoothing === "strong" ? STRONG : Math.min(0.92, 1 - 4 / Math.max(8, count / 8));
   /** @type {number | null} */
   let mean = null;
   return values.map((value, place) => {

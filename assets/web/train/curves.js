@@ -1,8 +1,10 @@
 // Live curves: small charts over the steps of a job, drawn by uPlot. Checkpoints are marks on the curve, the
 // crosshair is shared, and a click on a step asks for its episodes.
 
+import { putBeside } from "./curve_beside.js";
 import { Chart } from "./curve_chart.js";
 import { Columns } from "./curve_columns.js";
+import { CurveControls } from "./curve_controls.js";
 import { CHARTS, GROUPS, keysOf } from "./curve_specs.js";
 import { el } from "../lib/dom.js";
 
@@ -46,7 +48,8 @@ export class Curves {
     this.bar = el("div.train-curves-bar");
     this.grid = el("div.train-curves-groups");
     this.empty = el("p.train-empty", {}, "The curves begin with the first step.");
-    this.root.append(this.bar, this.empty, this.grid);
+    this.controls = new CurveControls(this);
+    this.root.append(this.controls.root, this.bar, this.empty, this.grid);
     new MutationObserver(() => this.charts.forEach((chart) => chart.recolour())).observe(document.body, {
       attributes: true, attributeFilter: ["class"],
     });
@@ -60,6 +63,13 @@ export class Curves {
     this.grid.replaceChildren();
     this.columns = new Columns();
     this.stage = null;
+    this.controls.clear();
+  }
+
+  /** Draw again what is drawn otherwise now. */
+  redraw() {
+    for (const chart of this.charts.values()) chart.shape = "";
+    this.draw();
   }
 
   /**
@@ -179,7 +189,9 @@ export class Curves {
     this.drawBar();
     const places = this.visibleSteps();
     this.empty.hidden = places.length > 0;
+    this.controls.root.hidden = !places.length;
     const steps = places.map(([step]) => step);
+    const { other } = this.controls;
     let before = null;
     for (const chart of this.specs()) {
       const lines = keysOf(chart, this.columns.series)
@@ -198,7 +210,8 @@ export class Curves {
         if (before && before.spec.group === chart.group) before.root.after(view.root);
         else box.prepend(view.root);
       }
-      view.draw(steps, lines);
+      const both = other ? putBeside(steps, lines, other.columns, other.label, this.range()) : { steps, lines };
+      view.draw(both.steps, both.lines);
       before = view;
     }
     for (const box of this.groups.values()) box.hidden = !box.lastElementChild.children.length;

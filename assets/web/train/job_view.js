@@ -98,11 +98,13 @@ export class JobView {
   }
 
   /**
-   * The list says that a job whose stream has ended goes on (it was resumed elsewhere).
-   * @param {import("../types").JobLine} line
+   * The list may say that the job goes on although its stream has ended (it was resumed elsewhere).
+   * @param {import("../types").JobLine[]} jobs
    */
-  hear(line) {
-    if (line.id === this.job && this.state && !this.stream && line.state !== this.state.state) this.follow();
+  hear(jobs) {
+    this.curves.controls.offer(jobs, this.job);
+    const line = jobs.find(({ id }) => id === this.job);
+    if (line && this.state && !this.stream && line.state !== this.state.state) this.follow();
   }
 
   /** @param {string} text */

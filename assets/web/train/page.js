@@ -268,7 +268,7 @@ export class TrainPage {
       const before = this.busy?.length;
       this.jobs = reply.jobs;
       this.busy = this.jobs.filter((candidate) => ["running", "stopping", "queued"].includes(candidate.state));
-      for (const job of this.jobs) this.view.hear(job);
+      this.view.hear(this.jobs);
       this.drawJobs();
       this.card.drawButton();
       if (this.recipe && before !== this.busy.length) this.improve.show(this.recipe.pool);
