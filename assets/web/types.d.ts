@@ -1514,7 +1514,7 @@ export interface ReusedStep {
   step: number;
 }
 
-/** An episode of a group with its reward; its graph is None when its trace is not in this data folder. */
+/** An episode of a group with its reward; its graph is None when its trace is not in this data folder. `written` is what the model wrote in each of its turns, the first characters of them. */
 export interface RolloutEpisode {
   id: string;
   correct: boolean;
@@ -1522,6 +1522,7 @@ export interface RolloutEpisode {
   advantage: number;
   terms: Record<string, number>;
   graph: SmallGraph | null;
+  written: string[];
   starred: boolean;
 }
 

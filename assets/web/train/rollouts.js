@@ -181,8 +181,18 @@ function tile(episode, place, most) {
   if (graph) head.append(starButton(episode.id, episode.starred));
   return el(
     "article.train-rollouts-tile", { "data-correct": String(episode.correct) }, link, head, bar(episode.advantage, most),
-    terms(episode.terms),
+    terms(episode.terms), ...written(episode.written),
   );
+}
+
+/**
+ * What the model wrote, turn by turn, behind a fold.
+ * @param {string[]} turns
+ */
+function written(turns) {
+  if (!turns.some(Boolean)) return [];
+  const texts = turns.map((text) => el("pre.train-rollouts-text", { tabindex: "0" }, text || "(nothing)"));
+  return [el("details.train-rollouts-written", {}, el("summary.page-link", {}, "What it wrote"), ...texts)];
 }
 
 /**

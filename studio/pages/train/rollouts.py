@@ -26,6 +26,7 @@ from studio.runtime import Runtime
 
 MAX_GROUPS = 6  # in one answer
 MAX_EPISODES = 32  # of one group
+MAX_WRITTEN = 1_200  # characters of a turn
 MAX_NODES = 60  # a small graph with more steps is only counted
 FOLLOWED = 16  # jobs whose index is kept
 
@@ -73,7 +74,8 @@ class SmallGraph(PageDocument):
 
 
 class RolloutEpisode(PageDocument):
-    """An episode of a group with its reward; its graph is None when its trace is not in this data folder."""
+    """An episode of a group with its reward; its graph is None when its trace is not in this data folder. `written` is
+    what the model wrote in each of its turns, the first characters of them."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -83,6 +85,7 @@ class RolloutEpisode(PageDocument):
     advantage: float
     terms: dict[str, float]
     graph: SmallGraph | None = None
+    written: list[str] = []
     starred: bool = False
 
 
@@ -206,15 +209,22 @@ class RolloutBrowser:
     def _build_episode(self, figures: Mapping[str, JsonValue], starred: set[str]) -> RolloutEpisode:
         """An episode with its figures, also where its trace is gone. Raises ValidationError for damaged figures."""
         episode = RolloutEpisode.model_validate(figures)
-        graph = None
+        shown = dict[str, SmallGraph | list[str]]()
         with suppress(EpisodeNotFound, DamagedTrace):
             row = self._runtime.store.traces.row(episode.id)
-            graph = build_small_graph(self._runtime.store.traces.episode(episode.id), row, self._pool(row))
-        return episode.model_copy(update={"graph": graph, "starred": episode.id in starred})
+            trace = self._runtime.store.traces.episode(episode.id)
+            shown = {"graph": build_small_graph(trace, row, self._pool(row)), "written": list_written(trace)}
+        return episode.model_copy(update={**shown, "starred": episode.id in starred})
 
     def _pool(self, row: EpisodeRow) -> Pool | None:
         stored = self._runtime.store.pools.by_hash(row.pool, row.pool_hash)
         return stored.pool if stored else None
+
+
+def list_written(episode: Episode) -> list[str]:
+    """What the model wrote in each turn, the first MAX_WRITTEN characters of it."""
+    texts = [played.turn.text for played in episode.rounds if played.turn is not None]
+    return [text if len(text) <= MAX_WRITTEN else f"{text[:MAX_WRITTEN]} …" for text in texts]
 
 
 def build_small_graph(episode: Episode, row: EpisodeRow, pool: Pool | None) -> SmallGraph:

@@ -202,7 +202,7 @@ async def _group(store: Store, pool: LivePool, task: Task, step: int, kind: str)
     plan = task.oracle_turn
     assert plan is not None
     short = Turn(plan.steps[:-1], f"${plan.steps[0].id}", text=plan.text) if len(plan.steps) > 1 else plan
-    babble = Turn(error="this is no JSON object")
+    babble = Turn(error="this is no JSON object", text="I would look it up first.")
     scripts = [[plan], [short], [babble, plan], [babble]] if kind == "mixed" else [[plan]] * 4
     episodes: list[dict[str, Any]] = []
     for turns in scripts:
