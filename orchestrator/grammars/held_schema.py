@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pool_registry.actions import JsonValue
@@ -17,6 +18,7 @@ from pool_registry.actions import JsonValue
 Schema = dict[str, Any]
 MAX_EXCLUSIVE = 4  # forms of a oneOf of which each is kept apart from all others
 MAX_LEVELS = 30
+MAX_LEFT_OUT = 400  # characters of the texts that a `not` names: each is a step of a regular expression
 _TYPES = ("string", "number", "boolean", "array", "object", "null")
 _IN_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _IN_LISTS = ("anyOf", "allOf", "oneOf", "prefixItems")
@@ -212,6 +214,13 @@ def _negate(rule: Any, base: Any) -> list[Schema]:
                 for name, inner in limit.items()
                 for form in _negate(inner, rules.get(name))
             ]
+        elif word == "not":
+            forms += [dict(limit)] if isinstance(limit, Mapping) else []
+        elif word == "allOf":
+            forms += [form for inner in _as_list(limit) for form in _negate(inner, base)]
+        elif word == "anyOf":
+            ways = [_negate(inner, base) for inner in _as_list(limit)]
+            forms += [_join(*({"anyOf": way} for way in ways))] if ways and all(ways) else []
         elif word in _OPPOSITES and isinstance(limit, int | float):
             kind, opposite, step = _OPPOSITES[word]
             forms.append({"type": kind, opposite: limit + step})
@@ -229,11 +238,64 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _leave_out(values: Sequence[JsonValue], base: Mapping[str, Any]) -> list[Schema]:
-    """The values that a schema lists, but for these; none where it lists none."""
+    """What a schema takes but for these values: the rest of those that it lists, or forms of each of its types."""
     choices = [base["const"]] if "const" in base else base.get("enum")
-    choices = [True, False] if choices is None and base.get("type") == "boolean" else choices
-    rest = [value for value in choices or () if value not in values]
+    if choices is not None:
+        rest = [value for value in choices if value not in values]
+        return [{"enum": rest}] if rest else []
+    return [form for name in _list_types(base) for form in _LEFT_OF[name](values)]
+
+
+def _leave_out_texts(values: Sequence[JsonValue]) -> list[Schema]:
+    texts = frozenset(value for value in values if isinstance(value, str))
+    if sum(map(len, texts)) > MAX_LEFT_OUT:
+        return []
+    return [{"type": "string", "pattern": f"^(?:{_write_other_texts(texts)})$"} if texts else {"type": "string"}]
+
+
+def _write_other_texts(texts: frozenset[str]) -> str:
+    """A regular expression, without lookaround, of all texts but these."""
+    if not texts:
+        return r"[\s\S]*"
+    heads = sorted({text[0] for text in texts if text})
+    ways = [
+        f"[{_escape_mark(head)}]{_write_other_texts(frozenset(text[1:] for text in texts if text[:1] == head))}"
+        for head in heads
+    ]
+    ways.append(f"[^{''.join(map(_escape_mark, heads))}]" r"[\s\S]*" if heads else r"[\s\S]+")
+    return f"(?:{'|'.join(ways)}){'' if '' in texts else '?'}"
+
+
+def _escape_mark(mark: str) -> str:
+    return f"\\{mark}" if mark in r"\]^-[" else mark
+
+
+def _leave_out_numbers(values: Sequence[JsonValue]) -> list[Schema]:
+    limits = sorted({value for value in values if isinstance(value, int | float) and not isinstance(value, bool)})
+    below = [{"exclusiveMaximum": limit} for limit in limits]
+    above = [{"exclusiveMinimum": limit} for limit in limits]
+    return [{"type": "number", **low, **high} for low, high in zip([{}, *above], [*below, {}], strict=True)]
+
+
+def _leave_out_flags(values: Sequence[JsonValue]) -> list[Schema]:
+    rest = [flag for flag in (True, False) if not any(value is flag for value in values)]
     return [{"enum": rest}] if rest else []
+
+
+def _leave_out_documents(name: str, kind: type, values: Sequence[JsonValue]) -> list[Schema]:
+    """Of lists, objects and null: all of the type, or none where one of them is left out."""
+    return [] if any(isinstance(value, kind) for value in values) else [{"type": name}]
+
+
+# The forms of a type that leave out some values.
+_LEFT_OF: Mapping[str, Callable[[Sequence[JsonValue]], list[Schema]]] = {
+    "string": _leave_out_texts,
+    "number": _leave_out_numbers,
+    "boolean": _leave_out_flags,
+    "array": partial(_leave_out_documents, "array", list),
+    "object": partial(_leave_out_documents, "object", dict),
+    "null": partial(_leave_out_documents, "null", type(None)),
+}
 
 
 def _add_forms(schema: Schema, forms: Sequence[Any]) -> bool:

@@ -32,7 +32,7 @@ MAX_PAGES = 100
 MAX_TOOLS = 1000
 MAX_SAID = 800
 # What the SDK says where server and client have no version in common.
-_FOREIGN_VERSION = re.compile(r"Unsupported protocol version from the server: (\S+)|\(server: (\[[^\]]*\])")
+_FOREIGN_VERSION = re.compile(r"Unsupported protocol version from the server: ?(\S*)|\(server: (\[[^\]]*\])")
 T = TypeVar("T")
 
 
@@ -114,7 +114,7 @@ class Connection:
         if self._over.is_set() or (isinstance(error, MCPError) and error.code == mcp_types.CONNECTION_CLOSED):
             return WorkerFault("connection", await self._link.trouble(), retryable=True)
         if version := _FOREIGN_VERSION.search(str(error)):
-            return WorkerFault("invalid_response", _describe_version((version[1] or version[2])[:80]))
+            return WorkerFault("invalid_response", _describe_version((version[1] or version[2] or "")[:80]))
         return WorkerFault("invalid_response", f"the handshake failed: {_words(error)}; is this an MCP server?")
 
     def _fail(self, fault: WorkerFault) -> None:
@@ -172,7 +172,8 @@ async def _all_tools(client: Client) -> list[mcp_types.Tool]:
 
 def _describe_version(version: str) -> str:
     spoken = ", ".join(mcp_types.version.KNOWN_PROTOCOL_VERSIONS)
-    what = f"the server speaks version {version} of the protocol, and Podium speaks {spoken}"
+    theirs = f"speaks version {version}" if version else "names no version"
+    what = f"the server {theirs} of the protocol, and Podium speaks {spoken}"
     return f"{what}; use a release of the server that speaks one of them"
 
 

@@ -1,4 +1,5 @@
-"""A list of tools as programs send it to a language model: OpenAI's two forms, and those of Anthropic, Gemini and MCP.
+"""A list of tools as programs send it to a language model: OpenAI's two forms, and those of Anthropic,
+Gemini, Bedrock and MCP.
 
 It says what tools take and not where they run. With an address, each is a POST of its arguments as JSON to
 ADDRESS/NAME, as mcpo and most servers of tools take it. Without one, each returns its call, labelled as such: plans
@@ -19,6 +20,8 @@ from pool_registry.schemas.mend_schema import mend_schema
 from pool_registry.worker import WorkerSpec
 
 MAX_TOOLS = 2_000
+HOLDERS = ("tools", "functions", "functionDeclarations", "function_declarations")
+WRAPPERS = ("function", "toolSpec")  # of OpenAI and Bedrock
 SCHEMAS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
 NO_ADDRESS = (
     'The list says what its tools take, but not where they run: each returns its call, labelled "recorded call". '
@@ -45,10 +48,12 @@ def read_tools_list(pasted: PastedText, settings: ImportSettings) -> Recognition
 def _find_tools(document: JsonValue) -> list[Any]:
     """The entries of a list of tools, alone or in a request; one tool alone is a list, too."""
     if isinstance(document, Mapping):
-        for holder in ("tools", "functions", "functionDeclarations", "function_declarations"):
+        for holder in HOLDERS:
             entries = document.get(holder)
             if isinstance(entries, list):
                 return _find_tools(entries)
+        if isinstance(document.get("result"), Mapping):  # what an MCP server answers to tools/list
+            return _find_tools(document["result"])
         return [document] if _is_tool(document) else []
     if not isinstance(document, list):
         return []
@@ -64,13 +69,13 @@ def _is_tool(entry: Any) -> bool:
     if not isinstance(entry, Mapping):
         return False
     function = _read_function(entry)
-    described = entry.get("type") == "function" or any(isinstance(function.get(key), Mapping) for key in SCHEMAS)
+    described = entry.get("type") == "function" or any(isinstance(function.get(key), Mapping | list) for key in SCHEMAS)
     return isinstance(function.get("name"), str) and bool(function["name"]) and described
 
 
 def _read_function(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    function = entry.get("function")
-    return function if isinstance(function, Mapping) else entry
+    functions = (entry.get(wrapper) for wrapper in WRAPPERS)
+    return next((function for function in functions if isinstance(function, Mapping)), entry)
 
 
 def _make_offer(function: Mapping[str, Any], names: FreeNames, settings: ImportSettings) -> Offer:
@@ -84,14 +89,17 @@ def _make_offer(function: Mapping[str, Any], names: FreeNames, settings: ImportS
 def _make_worker(name: str, function: Mapping[str, Any], settings: ImportSettings) -> WorkerSpec:
     """Raises UnfitText."""
     tool = str(function["name"])
-    schema: Mapping[str, Any] = next((function[key] for key in SCHEMAS if isinstance(function.get(key), Mapping)), {})
-    mended = mend_schema({"type": "object", "properties": {}, **schema})
+    schema = next((function[key] for key in SCHEMAS if function.get(key) is not None), None)
+    if isinstance(schema, Mapping) and isinstance(schema.get("json"), Mapping):  # of Bedrock
+        schema = schema["json"]
+    mended = mend_schema(schema)
     if mended.problem:
         raise UnfitText(mended.problem)
-    parameters: dict[str, Any] = mended.schema
+    parameters: dict[str, Any] = {"properties": {}, **mended.schema}
+    notes: dict[str, JsonValue] = {"mended": list(mended.notes)} if mended.notes else {}
     described = " ".join(str(function.get("description") or "").split()) or f"The tool {tool}."
     if not settings.server:
-        echo: dict[str, JsonValue] = {"tool": tool[:256], "parameters": parameters, "echoes": True}
+        echo: dict[str, JsonValue] = {"tool": tool[:256], "parameters": parameters, "echoes": True, **notes}
         return WorkerSpec(name=name, kind="recorded", description=described[:2000], config=echo)
     odd = [argument for argument in parameters["properties"] if not _ARGUMENT.fullmatch(argument)]
     if odd or not re.fullmatch(r"[\w.-]+", tool, re.ASCII):

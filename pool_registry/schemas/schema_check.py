@@ -6,6 +6,7 @@ alone, above all within anyOf, so they are listed only where few are possible.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from itertools import islice
@@ -21,6 +22,7 @@ from pool_registry.validation_words import describe_schema_error, describe_viola
 MAX_SCHEMA_CHARS = 100_000
 MAX_ERROR_STEPS = 2_000  # each may cost 50 microseconds where errors are listed
 SHOWN_VIOLATIONS = 3
+MAX_REPEATS = 20  # lists whose entries are dropped
 SHOWN_CHARS = 200  # of each violation: messages quote the value
 QUOTED_CHARS = 10_000  # of a value: longer ones are not quoted in errors, which would write them out first
 MASK = "this value"
@@ -54,6 +56,20 @@ class SchemaCheck:
         if not parts:
             return f"{whole}: it does not fit its schema; the two are too large to say where, so check each part of it"
         return "; ".join(parts) + (" ..." if len(errors) > shown else "")
+
+    def drop_repeats(self, value: JsonValue) -> JsonValue:
+        """The value without the entries that stand twice in a list that takes each once."""
+        kept = copy.deepcopy(value)
+        for error in [] if self._size.refuse_value(value) else self._list_errors(value, MAX_REPEATS, quotes=True):
+            if type(error.kind).__name__ == "UniqueItems":
+                entries: Any = kept
+                for part in error.instance_path:
+                    entries = entries[part]
+                firsts: dict[str, Any] = {}
+                for entry in entries:
+                    firsts.setdefault(json.dumps(entry, sort_keys=True), entry)
+                entries[:] = firsts.values()
+        return kept
 
     def _list_errors(self, value: JsonValue, count: int, quotes: bool) -> list[Any]:
         """List the first errors, or only one, or none, as many as can be found in little time."""

@@ -236,7 +236,8 @@ class Translator:
         names = [listed] if isinstance(listed, str) and listed in (rule.get("properties") or {}) else listed
         required = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
         inner = node.get("properties")
-        fields = inner.items() if isinstance(inner, dict) else ()
+        named = [(item["name"], item) for item in inner] if isinstance(inner, list) and _are_fields(inner) else ()
+        fields = inner.items() if isinstance(inner, dict) else named
         marked = [name for name, field_ in fields if isinstance(field_, dict) and _is_true(field_.get("required"))]
         if marked:
             self._notes.add("required, written at the field, was read as a list of names", path)
@@ -304,7 +305,8 @@ def _read_flag(value: Any) -> bool | None:
 def _read_choices(value: Any) -> list[Any] | None:
     if isinstance(value, dict | bool) or value == []:
         return None
-    return value if isinstance(value, list) else [value]
+    listed = isinstance(value, str) and re.search(r"[,|]", value)  # in words, which say no single value
+    return value if isinstance(value, list) else None if listed else [value]
 
 
 def _read_pattern(value: Any) -> str | None:

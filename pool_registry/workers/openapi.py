@@ -126,7 +126,7 @@ def _needs_file(config: OpenApiConfig) -> bool:
 
 def request(config: OpenApiConfig, arguments: Mapping[str, Any]) -> PreparedRequest:
     """Build URL, headers and body of a call, without the key. Raises BadCall when an argument cannot be written."""
-    path, query, cookies, fields = config.path, list[str](), list[str](), list[tuple[ArgumentStyle, Any]]()
+    path, query, cookies, fields = _drop_mark(config.path), list[str](), list[str](), list[tuple[ArgumentStyle, Any]]()
     headers = {"accept": "application/json, text/*;q=0.8, */*;q=0.5"}
     whole = _ABSENT
     for place in config.places:
@@ -148,8 +148,15 @@ def request(config: OpenApiConfig, arguments: Mapping[str, Any]) -> PreparedRequ
             whole = value
     if cookies:
         headers["cookie"] = "; ".join(cookies)
+    path, _, fixed = path.partition("?")  # some documents write a part of the query into the path
+    query = [fixed, *query] if fixed else query
     url = f"{config.base_url}{check_path(path)}" + (f"?{'&'.join(query)}" if query else "")
     return url, headers, _body(config, whole, fields, headers)
+
+
+def _drop_mark(path: str) -> str:
+    """A path without the part behind # by which documents tell operations of one path apart; no server gets it."""
+    return path.partition("#")[0]
 
 
 _ABSENT: Any = object()  # null is a body of JSON, and of that alone

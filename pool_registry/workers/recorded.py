@@ -13,7 +13,7 @@ from pydantic import Field
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
-from pool_registry.schemas.argument_schema import ArgumentsSchema
+from pool_registry.schemas.argument_schema import ArgumentsSchema, SchemaNotes
 from pool_registry.strict_model import StrictModel
 from pool_registry.text import count_of
 from pool_registry.worker import Call, Reply, SampleCall, Worker, WorkerSpec
@@ -32,6 +32,7 @@ class RecordedReply(StrictModel):
 class RecordedConfig(StrictModel):
     tool: str = Field(min_length=1, max_length=256, description="The tool's name in the data set.")
     parameters: ArgumentsSchema
+    mended: SchemaNotes
     replies: tuple[RecordedReply, ...] = Field(default=(), description="The calls of the data set and their answers.")
     echoes: bool = Field(
         default=False,

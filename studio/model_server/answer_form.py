@@ -46,6 +46,10 @@ class AnswerForm:
             if self._check.accepts(candidate):
                 return candidate
         for candidate in candidates:
+            unique = self._check.drop_repeats(candidate)
+            if self._check.accepts(unique):
+                return unique
+        for candidate in candidates:
             wrapped = self._wrap(candidate)
             if len(wrapped) == 1:
                 return wrapped[0]

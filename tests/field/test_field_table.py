@@ -4,7 +4,7 @@ by the tests that the table names."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +21,23 @@ from pool_registry.pasted.table import recognise
 from pool_registry.storage.data_folder import find_home
 from studio.model_server.app import create_model_app
 from studio.model_server.service import ServedModel
-from tests.field.table import FELL_SHORT, RIGHT_ALREADY
+from tests.field import show_checkpoints, show_clients, show_servers
+from tests.field.shows import CASES, SHOWN, Context, Show, shows
 from tests.pool_registry.support.recorder import Recorder, call, record_requests
 from tests.studio.support.edge_home import home, model
 from trainer.__main__ import app
+from trainer.demonstrations.lesson_files import load_lesson_file
+from trainer.demonstrations.transcripts import BY_THE_LISTING
 from trainer.errors import TrainerError
+from trainer.recipe_sections import ModelSettings
 
-__all__ = ["home", "model"]
+__all__ = ["home", "model", "show_checkpoints", "show_clients", "show_servers"]
 
-Context = pytest.FixtureRequest
-Show = Callable[[Context], None]
 TESTS = Path(__file__).parents[1]
 DATA = Path(__file__).with_name("data")
-CASES = FELL_SHORT | RIGHT_ALREADY
 MODEL = "podium-edge"
 HELLO = {"model": MODEL, "messages": [{"role": "user", "content": "say hello"}]}
 JSON = {"content-type": "application/json"}
-SHOWN: dict[str, list[Show]] = {}
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +52,6 @@ def client(home: Path) -> Iterator[TestClient]:
 def recorder() -> Iterator[Recorder]:
     with record_requests() as running:
         yield running
-
-
-def shows(*cases: str) -> Callable[[Show], Show]:
-    """A decorator: the function shows what is right for these cases."""
-
-    def keep(show: Show) -> Show:
-        for case in cases:
-            assert case in CASES, case
-            SHOWN.setdefault(case, []).append(show)
-        return show
-
-    return keep
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -124,6 +112,15 @@ def _show_joined_bodies(request: Context) -> None:
 @shows("multipart/form-data and binary bodies")
 def _show_parts(request: Context) -> None:
     assert '"note"\r\n' in send(request, "upload", note="hello")[1].replace("name=", "")
+
+
+@shows("servers override, key reference, private address")
+def _show_servers(_: Context) -> None:
+    document = (DATA / "form_encoding.yaml").read_bytes()
+    with pytest.raises(InvalidPool, match="allow_private"):
+        list_operations(document, base_url="http://10.0.0.5/v1")
+    outside = list_operations(document, base_url="https://api.example.com/v2")
+    assert {offer.spec.config["base_url"] for offer in outside} == {"https://api.example.com/v2"}
 
 
 @shows("3.1 webhooks without paths")
@@ -242,6 +239,26 @@ for data_case, (data_file, data_words) in DATA_SETS.items():
 def _show_suite(request: Context) -> None:
     text = check_file(request, "bfcl.json", "--answers", str(DATA / "bfcl_answer.json"))
     assert "Read as BFCL" in text and "How much tea and how much oil?" in text
+
+
+@shows("a file without a usable line")
+def _show_unusable_file(request: Context) -> None:
+    file: Path = request.getfixturevalue("tmp_path") / "notes.jsonl"
+    file.write_text('{"note": "buy tea"}\n[1, 2]\n')
+    text = check_file(request, str(file))
+    assert "has the columns note" in text and "rename it, or choose it" in text, text
+
+
+@shows("weight 0 and content parts")
+def _show_weights(request: Context) -> None:
+    file: Path = request.getfixturevalue("tmp_path") / "chats.jsonl"
+    parts = [{"type": "text", "text": "What is"}, {"type": "text", "text": "6 x 7?"}]
+    answers = [{"role": "assistant", "content": "a lot", "weight": 0}, {"role": "user", "content": "Exactly?"}]
+    messages = [{"role": "user", "content": parts}, *answers, {"role": "assistant", "content": "42", "weight": 1}]
+    file.write_text(json.dumps({"messages": messages}) + "\n")
+    (lesson,) = load_lesson_file(file, ModelSettings(dialect="plan"), BY_THE_LISTING)
+    assert "".join(lesson.messages[0].content.split()) == "Whatis6x7?"
+    assert [message.learn for message in lesson.messages if message.role == "assistant"] == [False, True]
 
 
 # Clients of a served pool

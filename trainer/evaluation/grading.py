@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from pool_registry.actions import JsonValue, as_text, clean_text
@@ -17,7 +19,7 @@ from pool_registry.sandbox.runner import Sandbox
 from pool_registry.secrets import redact
 from trainer.errors import NotGraded
 from trainer.tasks.task import Task
-from trainer.tasks.verifier import JudgeCheck, ProgramVerifier, PythonCheck, extract_answer, parse_verdict
+from trainer.tasks.verifier import JudgeCheck, ProgramVerifier, PythonCheck, Verifier, extract_answer, parse_verdict
 
 CHECK_S = 5.0
 MAX_JUDGED_CHARS = 4000
@@ -32,6 +34,9 @@ Reply with one word: YES when the given answer is right, NO when it is not."""
 
 # Limits how many snippets and programs run at a time: no check's time limit passes while it waits for a core.
 _slots: WeakKeyDictionary[LivePool, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+_Grader: TypeAlias = "Callable[[Any, JsonValue, str, LivePool], Awaitable[Grade]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +62,8 @@ async def grade_answer(task: Task, answer: JsonValue, pool: LivePool) -> Grade:
     if answer is None:
         return Grade(False, "there is no answer")
     try:
-        if isinstance(verifier, PythonCheck):
-            return await _run_check(verifier, answer, task.query, pool)
-        if isinstance(verifier, JudgeCheck):
-            return await ask_judge(verifier, answer, task.query, pool)
-        if isinstance(verifier, ProgramVerifier):
-            async with _find_slots(pool):  # in threads, so that other episodes go on
-                return Grade(await asyncio.to_thread(verifier.ask, answer))
-        return Grade(verifier.accepts(answer))
+        grade: _Grader = next((grade for kind, grade in _GRADERS.items() if isinstance(verifier, kind)), _compare)
+        return await grade(verifier, answer, task.query, pool)
     except NotGraded:
         raise
     except Exception as error:  # noqa: BLE001  one answer, or one judge's bug, must not sink an evaluation
@@ -74,6 +73,15 @@ async def grade_answer(task: Task, answer: JsonValue, pool: LivePool) -> Grade:
 
 def _find_slots(pool: LivePool) -> asyncio.Semaphore:
     return _slots.setdefault(pool, asyncio.Semaphore(os.cpu_count() or 1))
+
+
+async def _compare(verifier: Verifier, answer: JsonValue, query: str, pool: LivePool) -> Grade:  # noqa: ARG001
+    return Grade(verifier.accepts(answer))
+
+
+async def _ask_program(verifier: ProgramVerifier, answer: JsonValue, query: str, pool: LivePool) -> Grade:  # noqa: ARG001
+    async with _find_slots(pool):  # in threads, so that other episodes go on
+        return Grade(await asyncio.to_thread(verifier.ask, answer))
 
 
 async def _run_check(verifier: PythonCheck, answer: JsonValue, query: str, pool: LivePool) -> Grade:
@@ -113,6 +121,14 @@ async def ask_judge(verifier: JudgeCheck, answer: JsonValue, query: str, pool: L
     if verdict is None:
         return Grade(False, f"{verifier.worker} said neither YES nor NO but {reply.text[:100]!r}")
     return Grade(verdict)
+
+
+# What grades by something that has to be run; every other verifier compares. Taken in this order.
+_GRADERS: Mapping[type, _Grader] = {
+    PythonCheck: _run_check,
+    JudgeCheck: ask_judge,
+    ProgramVerifier: _ask_program,
+}
 
 
 def write_judge_messages(query: str, expected: JsonValue, answer: JsonValue) -> list[Message]:

@@ -7,6 +7,7 @@ An operation that cannot be called is offered with the reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +121,7 @@ class _Reading:
         self._together: dict[str, list[str]] = {}  # fields of an optional body, with those that it must have then
         self._places: list[dict[str, Any]] = []
         self._notes: list[str] = []
+        self._forgotten: list[str] = []  # notes on parameters that are not described
 
     def offer(self, name: str, raw: Any) -> Offer:
         description, config, problem = f"{self._method.upper()} {self._path}", dict[str, Any](), ""
@@ -136,6 +138,7 @@ class _Reading:
     def _config(self, operation: Operation, raw: Mapping[str, Any]) -> dict[str, Any]:
         for parameter in self._parameters(raw):
             self._add_parameter(parameter)
+        self._add_undeclared()
         body = self._add_body(raw.get("requestBody"))
         config = {
             "base_url": server_of(self._document, self._given, (raw, self._item)),
@@ -193,6 +196,14 @@ class _Reading:
             raise UnfitOperation(f"two of its parameters are called {argument[:60]}")
         self._add(argument, schema, parameter.description, parameter.required or at == "path")
         self._places.append({"argument": argument, "at": at, **_record(style)})
+
+    def _add_undeclared(self) -> None:
+        """Add the names in the path that the document forgot to describe."""
+        declared = {place["wire"] for place in self._places if place["at"] == "path"}
+        for wire in dict.fromkeys(_PATH_NAME.findall(self._path)):
+            if wire not in declared:
+                self._add_parameter({"name": wire, "in": "path", "required": True, "schema": {"type": "string"}})
+                self._forgotten.append(f"{wire} stands in the path and is not described: it was read as text")
 
     def _add_body(self, node: Any) -> dict[str, Any]:
         """Add the request's body to the schema; return how it is written, for the configuration. Raises
@@ -263,10 +274,11 @@ class _Reading:
         mended = mend_schema(schema)
         if mended.problem:
             raise UnfitOperation(mended.problem)
-        self._notes = [*dict.fromkeys(self._schemas.notes), *mended.notes]
+        self._notes = [*self._forgotten, *dict.fromkeys(self._schemas.notes), *mended.notes]
         return mended.schema
 
 
+_PATH_NAME = re.compile(r"\{([^{}/]+)\}")
 _PARAMETER_FIELDS = {"name", "in", "description", "required"}
 
 

@@ -14,7 +14,7 @@ from llguidance import LLMatcher
 from orchestrator.grammars.held_schema import hold_schema
 
 NAMES = st.sampled_from(["a", "b", "kind"])
-SCALARS = st.sampled_from([0, 1, 2, 7, "x", "y", "", True, False, None])
+SCALARS = st.sampled_from([0, 1, 2, 7, 0.5, "x", "y", "xy", "x-]", "", True, False, None, [], {}])
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=6
 )
@@ -58,6 +58,12 @@ NUMBER = {"type": "integer"}
     [
         ({"enum": ["a", "b"], "not": {"const": "a"}}, ["b"], ["a"]),
         ({"properties": {"a": NUMBER}, "not": {"required": ["a"]}}, [{}], [{"a": 1}]),
+        ({"type": "string", "not": {"enum": ["", "n/a", "a-]"]}}, ["n", "a", "n/ab", "a-", "b\n"], ["", "n/a", "a-]"]),
+        ({"type": "integer", "not": {"enum": [0, 7]}}, [-1, 3, 8], [0, 7]),
+        ({"type": ["boolean", "string", "null"], "not": {"enum": [None, "x", True]}}, [False, "y"], [None, "x", True]),
+        ({"not": {"anyOf": [{"type": "string"}, {"minimum": 5}]}}, [1], ["x", 6, True]),
+        ({"type": "integer", "not": {"not": {"minimum": 5}}}, [5], [1]),
+        ({"type": "integer", "not": {"allOf": [{"minimum": 3}, {"maximum": 5}]}}, [2, 6], [3, 5]),
         (
             {"properties": {"kind": KIND}, "required": ["kind"],
              "if": {"properties": {"kind": {"const": "card"}}}, "then": {"required": ["a"]}},

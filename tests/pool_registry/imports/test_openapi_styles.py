@@ -216,3 +216,21 @@ def test_workers_of_older_pools_send_what_they_sent():
     url, headers, body = request(load_config(spec), {"q": [1, 2], "n": ["a b", 3]})
     assert url == "https://api.example.com/x?q=1&q=2" and body == b"n=a+b&n=3"
     assert headers["content-type"] == "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/charges?version=2", "/charges?version=2&q=tea"),
+        ("/#action=List", "/?q=tea"),
+        ("/?Action=List#v1", "/?Action=List&q=tea"),
+        ("/shelf/{shelf}", "/shelf/3?q=tea"),
+    ],
+)
+def test_odd_paths_are_sent_whole(recorder, path, target):
+    """A query or a mark in the path, and a name in it that the document forgot to describe."""
+    operation = {"parameters": [{"name": "q", "in": "query", "schema": {"type": "string"}}]}
+    seen = call(
+        read_offer(path, "get", operation, recorder.address), {"q": "tea", **({"shelf": "3"} if "{" in path else {})}
+    )
+    assert seen.ok and recorder.targets[-1] == target

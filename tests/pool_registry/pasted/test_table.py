@@ -301,3 +301,26 @@ def test_any_text_ends_in_workers_or_in_a_problem(text):
         if not ready.problem:
             load_config(ready.spec)
     json.dumps([ready.spec.model_dump() for ready in reply.recognition.offers]).encode()
+
+
+SAID = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+WRITTEN: dict[str, object] = {
+    "MCP": {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "weather", "inputSchema": SAID}]}},
+    "Bedrock": {"tools": [{"toolSpec": {"name": "weather", "inputSchema": {"json": SAID}}}]},
+    "a reference": {"name": "weather", "parameters": {"$ref": "#/definitions/A", "definitions": {"A": SAID}}},
+    "bare fields": {"name": "weather", "parameters": {"city": {"type": "str", "required": True}}},
+    "a list of fields": {"name": "weather", "parameters": [{"name": "city", "type": "string", "required": True}]},
+    "choices in words": {
+        "name": "weather",
+        "parameters": SAID | {"properties": {"city": {"type": "string", "enum": "Oslo, Rome"}}},
+    },
+}
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_arguments_are_those_of_the_tool_however_they_are_written(form):
+    [offer] = recognise(json.dumps(WRITTEN[form]), ImportSettings()).recognition.offers
+    assert offer.spec.name == "weather" and not offer.problem
+    parameters = offer.spec.config["parameters"]
+    assert parameters["properties"] == {"city": {"type": "string"}} and parameters["required"] == ["city"]
+    assert bool(offer.spec.config.get("mended")) == (form not in ("MCP", "Bedrock", "a reference"))

@@ -13,6 +13,7 @@ MODE = sys.argv[1]
 STATE = sys.argv[2] if len(sys.argv) > 2 else ""  # a file that says which tools there are
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 NONE = {"type": "object", "properties": {}}
+VERSIONS = {"future": "2031-01-01", "older": "2024-11-05", "no-version": ""}
 lock = threading.Lock()
 cancelled: list[object] = []
 waiting: dict[object, bool] = {}
@@ -70,7 +71,7 @@ def answer(request: dict[str, Any]) -> None:
     number, method, params = request.get("id"), request.get("method"), request.get("params") or {}
     if method == "initialize":
         info = {"name": "raw", "version": "1"}
-        version = "2031-01-01" if MODE == "future" else params["protocolVersion"]
+        version = VERSIONS.get(MODE, params["protocolVersion"])
         send({"id": number, "result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}})
     elif method == "tools/list":
         send({"id": number, "result": listed(params)})

@@ -16,6 +16,10 @@ KINDS = {"kind": {"enum": ["card", "cash"]}}
 WHOLE = {"type": "integer"}
 HELD: dict[str, dict[str, Any]] = {
     "not": {"properties": {"a": {"enum": ["x", "y"], "not": {"const": "x"}}}, "required": ["a"]},
+    "not a text": {
+        "properties": {"a": {"type": "string", "maxLength": 3, "not": {"enum": ["", "n/a"]}}}, "required": ["a"],
+    },
+    "not a number": {"properties": {"a": {"type": "integer", "minimum": 0, "not": {"const": 0}}}, "required": ["a"]},
     "if": {
         "properties": {**KINDS, "n": WHOLE}, "required": ["kind"], "additionalProperties": False,
         "if": {"properties": {"kind": {"const": "cash"}}}, "then": {"required": ["n"]},
@@ -46,7 +50,8 @@ HELD: dict[str, dict[str, Any]] = {
         "$defs": {"word": {"$dynamicAnchor": "word", "type": "string", "maxLength": 4}},
     },
 }  # fmt: skip
-UNIQUE = {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}, "required": ["a"]}
+TAGS = {"type": "array", "uniqueItems": True}
+UNIQUE = {"type": "object", "properties": {"a": TAGS | {"minItems": 2}}, "required": ["a"]}
 
 
 @pytest.mark.medium
@@ -57,6 +62,13 @@ def test_a_local_model_is_held_to_a_word_that_its_grammar_lacks(local, word):
     answer = ask(local, "Tell me about it.", schema)
     assert answer.status_code == 200, answer.text
     jsonschema_rs.validate(schema, json.loads(answer.json()["choices"][0]["message"]["content"]))
+
+
+def test_an_entry_that_stands_twice_where_each_stands_once_is_dropped(endpoint, model, monkeypatch):
+    monkeypatch.setattr(model, "write_schema", lambda _: '{"a": [3, 1, 3, true], "b": [2, 2]}')
+    schema = {"type": "object", "properties": {"a": TAGS | {"minItems": 3}, "b": TAGS}}
+    answer = ask(endpoint, "say three", schema)
+    assert answer.json()["choices"][0]["message"]["content"] == '{"a": [3, 1, true], "b": [2]}'
 
 
 def test_what_cannot_be_held_is_told_in_words_until_it_fits(endpoint, model, monkeypatch):

@@ -10,15 +10,18 @@ from pool_registry.actions import JsonValue, as_text, clean_text, storable
 from pool_registry.text import one_line, shorten
 from trainer.tasks.tool_use.conversation import Conversation, ConversationWriter, Tool, ToolCall
 from trainer.tasks.tool_use.loose_json import load_loose, load_objects, load_output
+from trainer.tasks.tool_use.printed_calls import read_printed_calls
 from trainer.tasks.tool_use.tools import read_call, read_tools
 
 CHATS = ("messages", "conversations", "conversation")
 TOOLS = ("tools", "functions")
 # What data sets call the speakers; a call and an output may have roles of their own.
+PARTS = ("tool_use", "tool_result")
 ROLES = {
     "system": "system", "developer": "system",
     "user": "user", "human": "user",
-    "assistant": "assistant", "gpt": "assistant", "model": "assistant", "bot": "assistant", "chatgpt": "assistant",
+    "assistant": "assistant", "gpt": "assistant", "ai": "assistant", "model": "assistant", "bot": "assistant",
+    "chatgpt": "assistant",
     "function_call": "call", "tool_call": "call",
     "observation": "output", "tool": "output", "function": "output", "tool_response": "output",
     "function_response": "output", "tool_output": "output", "ipython": "output",
@@ -26,13 +29,24 @@ ROLES = {
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _RESPONSE = re.compile(r"<tool_response>(.*?)(?:</tool_response>|\Z)", re.DOTALL)
 _TOOLS = re.compile(r"<tools>(.*?)</tools>", re.DOTALL)
+_LIST = re.compile(r"\s*\[\s*\{")
 TAGS = ("<tool_call>", "<tool_response>", "<tools>")
 
 
 def find_chat(record: Mapping[str, Any]) -> list[Any]:
     """The messages of a record; none where it holds no chat."""
-    chats = (record.get(name) for name in CHATS)
+    chats = (_load_chat(record.get(name)) for name in CHATS)
     return next((chat for chat in chats if isinstance(chat, list) and any(isinstance(m, Mapping) for m in chat)), [])
+
+
+def _load_chat(chat: object) -> object:
+    """A chat as it is, or that of a text: tables hold it so."""
+    if not isinstance(chat, str) or not _LIST.match(chat):
+        return chat
+    try:
+        return load_loose(chat)
+    except ValueError:
+        return chat
 
 
 def find_text(message: object) -> object:
@@ -57,23 +71,61 @@ def read_chat(record: Mapping[str, Any]) -> Conversation:
 def _add_message(writer: ConversationWriter, message: object, tools: list[Tool]) -> None:
     if not isinstance(message, Mapping):
         raise ValueError("this must be an object with a role and a content")
-    role = message.get("role", message.get("from"))
-    kind = ROLES.get(role.strip().casefold(), "") if isinstance(role, str) else ""
-    text = read_text(find_text(message))
+    kind, (calls_inside, outputs, rest) = ROLES.get(read_role(message), ""), _split_parts(find_text(message))
+    text = read_text(rest)
+    for output in outputs:
+        writer.add_output(load_output(read_text(output.get("content"))), _read_word(output.get("tool_use_id")))
+    if outputs and not text:
+        return
     if kind == "system":
         writer.add("system", _read_system(text, tools))
     elif kind == "user":
         _add_user(writer, text)
     elif kind == "assistant":
-        calls = [*_list_calls(message), *(call for part in _CALL.findall(text) for call in _read_calls(part))]
+        printed = read_printed_calls(text)
+        text = "" if printed else text
+        calls = [
+            *_list_calls(message),
+            *calls_inside,
+            *printed,
+            *(call for part in _CALL.findall(text) for call in _read_calls(part)),
+        ]
         writer.add("assistant", _CALL.sub("", text).strip(), calls, _is_learnt(message))
     elif kind == "call":
         writer.add("assistant", "", _read_calls(text), _is_learnt(message))
     elif kind == "output":
         _add_outputs(writer, text, message)
     else:
-        shown = shorten(one_line(str(role)), 40)
+        shown = shorten(one_line(read_role(message)), 40)
         raise ValueError(f"the role {shown!r} is not known here; use system, user, assistant or tool")
+
+
+def read_role(message: Mapping[str, Any]) -> str:
+    """What a message calls its speaker, in small letters; LangChain has it as the message's type."""
+    role = next((message[name] for name in ("role", "from", "type") if message.get(name) is not None), "")
+    return role.strip().casefold() if isinstance(role, str) else str(role)
+
+
+def _split_parts(content: object) -> tuple[list[ToolCall], list[Mapping[str, Any]], object]:
+    """The calls and outputs among the parts of a message, as Anthropic has them, and the other parts."""
+    if not isinstance(content, list):
+        return [], [], content
+    parts = {kind: [part for part in content if _is_part(part, kind)] for kind in PARTS}
+    calls = [read_call({**part, "arguments": part.get("input")}, part.get("id")) for part in parts["tool_use"]]
+    rest = [part for part in content if not any(_is_part(part, kind) for kind in PARTS)]
+    return calls, parts["tool_result"], rest
+
+
+def _is_part(part: object, kind: str) -> bool:
+    return isinstance(part, Mapping) and part.get("type") == kind
+
+
+def holds_calls(message: Mapping[str, Any]) -> bool:
+    """Whether a message calls tools or brings what they returned."""
+    content = find_text(message)
+    parts = content if isinstance(content, list) else []
+    by_part = any(_is_part(part, kind) for part in parts for kind in PARTS)
+    return by_part or bool(message.get("tool_calls") or message.get("function_call"))
 
 
 def _add_user(writer: ConversationWriter, text: str) -> None:

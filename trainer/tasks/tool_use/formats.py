@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.tasks.tool_use.call_suites import read_bfcl, read_xlam
-from trainer.tasks.tool_use.chat import ROLES, TAGS, TOOLS, find_chat, list_texts, read_chat, read_text
+from trainer.tasks.tool_use.chat import (
+    ROLES,
+    TAGS,
+    TOOLS,
+    find_chat,
+    holds_calls,
+    list_texts,
+    read_chat,
+    read_role,
+    read_text,
+)
 from trainer.tasks.tool_use.conversation import ChatTurn, Conversation
 
 Record = Mapping[str, Any]
@@ -64,10 +74,8 @@ def _chat_calls_tools(record: Record) -> bool:
     if any(record.get(name) not in (None, "", "[]", []) for name in TOOLS):
         return True
     messages = [message for message in find_chat(record) if isinstance(message, Mapping)]
-    roles = (str(message.get("role", message.get("from"))).casefold() for message in messages)
-    return any(ROLES.get(role) in ("call", "output") for role in roles) or any(
-        message.get("tool_calls") or message.get("function_call") for message in messages
-    )
+    roles = [ROLES.get(read_role(message)) for message in messages]
+    return any(role in ("call", "output") for role in roles) or any(map(holds_calls, messages))
 
 
 def _always(record: Record) -> bool:  # noqa: ARG001

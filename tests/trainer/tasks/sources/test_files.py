@@ -287,3 +287,32 @@ def test_a_named_column_is_known_without_case():
     content = b"Nr;Frage;Ziel\n1;Wieviel?;3\n"
     assert read_tasks(content, "this", "own", options).lines[0].task.query == "Wieviel?"
     assert "not used: Nr" in read_tasks(content, "this", "own", replace(options, query_column="Frage")).form
+
+
+CHOICES = {
+    "letters": {"question": "2 + 2?", "choices": ["3", "4", "5"], "answer": "B"},
+    "index": {"question": "2 + 2?", "options": ["3", "4", "5"], "answer": 1},
+    "labels": {"question": "2 + 2?", "choices": {"text": ["3", "4", "5"], "label": ["1", "2", "3"]}, "answerKey": "2"},
+    "text": {"question": "2 + 2?", "choices": ["three", "four"], "answer": "four"},
+}
+
+
+@pytest.mark.parametrize("record", CHOICES.values(), ids=CHOICES)
+def test_a_question_with_choices_names_them_and_takes_the_label_or_the_text(record):
+    task = read(json.dumps(record).encode()).lines[0].task
+    right, text = task.expected
+    assert task.query.startswith("2 + 2?") and f"{right}. {text}" in task.query
+    assert text in ("4", "four") and task.verifier.accepts(text) and task.verifier.accepts(right)
+    assert not task.verifier.accepts("3")
+
+
+def test_the_rule_of_a_markdown_table_is_no_task():
+    table = b"| question | answer |\n|---|:--:|\n| What is 6 x 7? | 42 |\n"
+    assert [(query, answer) for query, answer, _ in take(table)] == [("What is 6 x 7?", 42)]
+
+
+def test_a_chat_that_a_table_holds_as_text_is_a_chat():
+    chat = json.dumps([{"role": "user", "content": "What is 6 x 7?"}, {"role": "assistant", "content": "42"}])
+    assert [(query, answer) for query, answer, _ in take(json.dumps({"messages": chat}).encode())] == [
+        ("What is 6 x 7?", 42)
+    ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping
+from string import ascii_uppercase
 from typing import Any
 
 from pool_registry.actions import JsonValue, as_text, clean_text
@@ -21,6 +23,7 @@ SPLIT_VALUES = {name: name for name in SPLITS} | {
     "eval": "test",
 }
 ROLES = {"human": "user", "gpt": "assistant"}  # ShareGPT's words
+_CHAT = re.compile(r'\s*\[\s*\{\s*"(?:role|from|content|value)"')
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 
 
@@ -30,6 +33,9 @@ def write_fields(row: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
     if context := read_query(row.get(columns.context)):
         fields["query"] = f"{fields['query']}\n\n{context}"
     answer, verifier = read_expected(row.get(columns.answer))
+    if (choices := read_choices(row.get(columns.choices))) and isinstance(fields["query"], str):
+        fields["query"] = "\n".join([fields["query"], "", *(f"{label}. {text}" for label, text in choices.items())])
+        answer, verifier = read_choice(answer, choices)
     fields |= {"answer": answer, "verifier": verifier, "split": read_split(row.get(columns.split), columns.split)}
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -61,6 +67,29 @@ def read_expected(cell: object) -> tuple[JsonValue, str | None]:
     return None if end == "" else end, None
 
 
+def read_choices(cell: object) -> dict[str, str]:
+    """The choices of a question by their labels, which are letters where none are written; none of anything else."""
+    if isinstance(cell, Mapping) and isinstance(cell.get("text"), list):  # as ARC has them
+        texts, labels = cell["text"], cell.get("label")
+    else:
+        texts, labels = cell, None
+    if not isinstance(texts, list) or not 1 < len(texts) <= len(ascii_uppercase):
+        return {}
+    if not all(isinstance(text, str | int | float) for text in texts):
+        return {}
+    names = labels if isinstance(labels, list) and len(labels) == len(texts) else ascii_uppercase[: len(texts)]
+    return {str(name): clean_text(str(text)) for name, text in zip(names, texts, strict=True)}
+
+
+def read_choice(answer: JsonValue, choices: Mapping[str, str]) -> tuple[JsonValue, str | None]:
+    """The choice that an answer names by its label, its number from 0 or its text: the label or the text is right."""
+    labels = list(choices)
+    named = [label for label, text in choices.items() if str(answer) in (label, text)]
+    if isinstance(answer, int) and "A" in choices:
+        named = labels[answer : answer + 1] if answer >= 0 else []
+    return ([named[0], choices[named[0]]], "one_of") if named else (answer, None)
+
+
 def read_answer(text: str) -> JsonValue:
     """What a person typed as an answer: a number where it is one, else the text."""
     stripped = text.strip()
@@ -89,7 +118,13 @@ def _unwrap(cell: object) -> object:
 
 
 def _find_last(cell: object, role: str) -> object:
-    """The last thing that a role wrote in a chat; of a chat in a list, as of one. Any other cell as it is."""
+    """The last thing that a role wrote in a chat; of a chat in a list, or in the text of one, as of one. Any other cell
+    as it is."""
+    if isinstance(cell, str) and _CHAT.match(cell):
+        try:
+            cell = json.loads(cell)
+        except (ValueError, RecursionError):
+            return cell
     if isinstance(cell, list) and len(cell) == 1 and isinstance(cell[0], list):
         cell = cell[0]
     if not isinstance(cell, list) or not cell or not all(isinstance(item, Mapping) for item in cell):

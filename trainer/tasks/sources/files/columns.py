@@ -17,12 +17,13 @@ QUERY_NAMES = (
 ANSWER_NAMES = (
     (
         "answer", "answers", "target", "targets", "label", "expected", "expectedanswer", "expectedoutput",
-        "correctanswer", "finalanswer", "groundtruth", "gold", "goldanswer", "a", "antwort", "réponse", "respuesta",
-        "risposta", "antwoord",
+        "correctanswer", "answerkey", "finalanswer", "groundtruth", "gold", "goldanswer", "a", "antwort", "réponse",
+        "respuesta", "risposta", "antwoord",
     ),
     ("solution", "output", "outputs", "response", "completion", "reference"),
 )  # fmt: skip
 CHAT_NAMES = (("messages", "conversations", "conversation"),)
+CHOICE_NAMES = (("choices", "options"),)
 SPLIT_NAMES = (("split", "subset"),)
 CONTEXTS = {"instruction": "input"}  # a query's column, and the one that it is read with (Alpaca)
 REMEDY = "rename it, or choose it (--query-column, --answer-column)"
@@ -33,16 +34,18 @@ _FILL = re.compile(r"[\s_-]+")
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns that tasks are read from; `split` and `context` are "" where there is none."""
+    """The columns that tasks are read from; `split`, `context` and `choices` are "" where there is none."""
 
     query: str
     answer: str
     split: str = ""
     context: str = ""
+    choices: str = ""
 
     def list_unused(self, columns: Sequence[str]) -> list[str]:
         """The columns that no task is read from."""
-        return [name for name in columns if name not in (self.query, self.answer, self.split, self.context)]
+        used = (self.query, self.answer, self.split, self.context, self.choices)
+        return [name for name in columns if name not in used]
 
 
 class UnclearColumns(UnusableTasks):
@@ -73,7 +76,8 @@ class ColumnChooser:
             raise self._refuse(columns, f"queries and answers cannot both be in {query!r}; choose two")
         split = next(iter(_match(columns, SPLIT_NAMES)), "")
         contexts = [name for name in columns if normalize_name(name) == CONTEXTS.get(normalize_name(query))]
-        return Columns(query, answer, split, next((name for name in contexts if name != answer), ""))
+        choices = next((name for name in _match(columns, CHOICE_NAMES) if name not in (query, answer)), "")
+        return Columns(query, answer, split, next((name for name in contexts if name != answer), ""), choices)
 
     def _choose(self, columns: Sequence[str], what: str, chosen: str, names: tuple[tuple[str, ...], ...]) -> str:
         if chosen:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -15,6 +16,7 @@ FORM = 'write a query and its answer with a tab between them, or {"query": "..."
 UNCLOSED = 'a cell begins here with " and never ends: close it, or write "" for a quotation mark in a cell'
 DELIMITERS = {"\t": "tabs", ";": "semicolons", ",": "commas", "|": "bars"}
 SAMPLE_ROWS = 20  # that show how a table is delimited
+_RULE = re.compile(r"(:?-{2,}:?)?")  # a cell of the line under the head of a Markdown table
 ALIKE = 0.75  # of these, for a delimiter without known names of columns
 
 
@@ -103,7 +105,7 @@ def _read_table_rows(lines: Sequence[str], delimiter: str, columns: tuple[str, .
         elif any(row.cells[len(columns) :]):
             count = f"this row has {len(row.cells)} cells and the first one {len(columns)}"
             yield Row(row.number, problem=f"{count}: quote cells that hold {DELIMITERS[delimiter]}")
-        elif row.cells != columns:
+        elif row.cells != columns and not all(_RULE.fullmatch(cell) for cell in row.cells):
             yield Row(row.number, dict(zip(columns, row.cells, strict=False)))
 
 
