@@ -26,7 +26,7 @@ MAX_FALLBACKS = 3  # workers in a row, the one that is called among them
 # Fields that came later: where they stand at their default, the hash leaves them out, so that the
 # versions, episodes and checkpoints of older pools keep theirs.
 _LATER = ("output", "fallback", "rate_limit", "cache", "free", "effects", "context_tokens", "summarizer", "judge_only")
-_LATER_LIMITS = ("max_shown", "memory", "fallback", "finalizer", "exact_arguments")
+_LATER_LIMITS = ("max_shown", "memory", "fallback", "finalizer", "exact_arguments", "memory_retry")
 _HASH = "_hash"  # pydantic leaves out what begins so when it compares, lists and writes fields
 NO_FINALIZER = "off"  # of Limits.finalizer
 
@@ -54,6 +54,11 @@ class Limits(FrozenModel):
         pattern=NAME_PATTERN,
         description="Who writes a sentence about each failed episode, to be shown before similar queries: "
         "rule, or an agent of the pool. off keeps and shows none.",
+    )
+    memory_retry: bool = Field(
+        default=False,
+        description="Run a question that failed once more at once, with the lesson before it and within the run's "
+        "limits. The lesson is kept only where the answer is right then.",
     )
     fallback: str = Field(
         default="auto",

@@ -134,7 +134,13 @@ def run(
     person (see podium approvals)."""
     from pool_registry.calls.run_limits import build_run_limits, parse_seen_by
     from studio.episode_documents.audit import describe_audit
-    from studio.episode_documents.trace import describe_bindings, describe_final, describe_limits, shown_answer
+    from studio.episode_documents.trace import (
+        describe_bindings,
+        describe_final,
+        describe_limits,
+        describe_retry,
+        shown_answer,
+    )
     from studio.headless import run_once
     from studio.orchestrators.default import choose_default
     from studio.orchestrators.offers import list_offers
@@ -152,7 +158,12 @@ def run(
         episode = store.traces.episode(document["id"])
     typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else shown_answer(document))
     if not as_json:
-        about = (*describe_bindings(document), *describe_audit(document["audit"]), *describe_limits(document))
+        about = (
+            *describe_bindings(document),
+            *describe_audit(document["audit"]),
+            *describe_limits(document),
+            *describe_retry(document),
+        )
         for line in (*about, *describe_final(document)):
             typer.echo(line, err=True)
     print_result(document, episode, list_offers(episode, stored))

@@ -40,6 +40,7 @@ from pool_registry.forks.fork import Fork
 from pool_registry.pool import NO_FINALIZER, Limits, Pool
 from pool_registry.worker import Visible
 from studio.forks import open_fork, run_on_copies
+from trainer.evaluation.lesson_trial import retry_with_lesson
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
 from trainer.tasks import recognize_task
 from trainer.tasks.practice.stored import find_own_task
@@ -74,13 +75,16 @@ class RecordedRun:
 
     async def learn(self, episode: Episode) -> None:
         """Count what the lessons that it was shown were good for, and add the lesson of a failed episode to the pool's
-        failure memory, where that is on. What a run may show to few
-        workers alone is not learnt from: a lesson may quote it, and is shown in other runs."""
+        failure memory, where that is on; where the pool wants it and a task says what is right, the question is tried
+        once more with the lesson. What a run may show to few workers alone is not learnt from: a lesson may quote it,
+        and is shown in other runs."""
         if episode.ended is None or episode.run_limits.seen_by:
             return
         await note_use(episode, self._pool.pool.name, self._store.engine)
         with charge_calls_to(self.budget.spending):
-            await keep_lesson(episode, self._pool, self._store.lessons)
+            lesson = await keep_lesson(episode, self._pool, self._store.lessons)
+        if lesson is not None and self._task is not None and self._pool.pool.limits.memory_retry:
+            await retry_with_lesson(lesson, episode, self._task, self._pool, self.budget, self._store)
 
 
 def find_judges(episode: Episode, pool: LivePool) -> LivePool:

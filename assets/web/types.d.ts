@@ -513,6 +513,12 @@ export interface EpisodeHead {
   confidence: ConfidenceView | null;
   out_of_depth: OutOfDepthView | null;
   offers: Offer[];
+  /** None where no deployment was asked, and in published runs. */
+  served: ServedView | null;
+  /** The failed run whose lesson this one was shown at once; else empty. */
+  retry_of: string;
+  /** The second try of a failed run; None where there was none. */
+  retried: RetriedView | null;
   /** How its plans are released; None in older traces and inner runs. */
   mode: "autonomous" | "escalate" | "review" | null;
   /** What its caller limited it to, a sentence each. */
@@ -1014,6 +1020,8 @@ export interface Limits {
   max_shown: number;
   /** Who writes a sentence about each failed episode, to be shown before similar queries: rule, or an agent of the pool. off keeps and shows none. */
   memory: string;
+  /** Run a question that failed once more at once, with the lesson before it and within the run's limits. The lesson is kept only where the answer is right then. */
+  memory_retry: boolean;
   /** Who answers a served request that the orchestrator cannot take: an agent of the pool; auto, which is its first chat model, else its first local one; sentence, which says what the pool can do; or off. */
   fallback: string;
   /** Who writes the final answer for a person, from the question and the outputs that the plan's answer rests on: an agent of the pool, or off. The plan's own answer is kept beside it. */
@@ -1120,6 +1128,8 @@ export interface MeasuredCheckpoint {
 /** A pool's failure memory: who writes it (`gone` when that agent is not there any more), newest lesson first, and what it brings by the last measurement. */
 export interface MemoryDocument {
   mode: string;
+  /** Whether a failed run is tried again at once with its lesson. */
+  retry: boolean;
   agents: string[];
   gone: boolean;
   count: number;
@@ -1508,6 +1518,12 @@ export interface Replay {
   final: FinalAnswerDetail | null;
 }
 
+/** The run of the same question right after a failed one, with its lesson. */
+export interface RetriedView {
+  episode: string;
+  correct: boolean;
+}
+
 /** The step of another run that an output was taken from. */
 export interface ReusedStep {
   episode: string;
@@ -1653,6 +1669,17 @@ export interface ServedModel {
   running: number;
   answered: number;
   failed: number;
+}
+
+/** The deployment under whose name a run was asked for, and which side of it the run is. */
+export interface ServedView {
+  deployment: string;
+  /** The number of its change that was served; 0 in traces of older versions. */
+  change: number;
+  side: "serving" | "candidate" | "shadow";
+  /** The run whose answer was given, where this one is its shadow; else empty. */
+  shadow_of: string;
+  sentence: string;
 }
 
 /** A worker and its score for the query. */

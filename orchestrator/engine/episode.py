@@ -22,6 +22,7 @@ from orchestrator.engine.events import (
     PlanDecided,
     PlanEscalated,
     PlanHeld,
+    Retried,
     StepEnded,
     StepStarted,
     TurnStarted,
@@ -118,6 +119,7 @@ class Episode:
     graded: Graded | None = None
     not_judged: NotJudged | None = None
     compared: CopiesCompared | None = None
+    retried: Retried | None = None
     last_at: float = 0.0
 
     @property
@@ -260,6 +262,8 @@ class Episode:
                 self.graded = event
             case NotJudged():
                 self.not_judged = event
+            case Retried():
+                self.retried = event
             case CopiesCompared():
                 self.compared = event
 

@@ -106,6 +106,7 @@ class EpisodeSpec:
     approved: bool = False  # a person wrote the plan: calls that have effects may be made
     mode: DeploymentMode | None = None  # of the episode around an inner one
     served_as: ServedAs | None = None
+    retry_of: str = ""  # the failed episode whose lesson it is shown
 
 
 def new_episode_id() -> str:
@@ -474,6 +475,7 @@ class _Loop:
                 mode=self.release.gate.mode if self.release is not None else None,
                 run_limits=self.pool.run_limits or None,
                 served_as=spec.served_as,
+                retry_of=spec.retry_of,
             )
         )
 

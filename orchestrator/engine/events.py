@@ -54,12 +54,14 @@ class ParentStep:
 class ServedAs:
     """The deployment under whose name a request came, and the side of it that this episode is.
 
-    A shadow's answer is given to nobody; `shadow_of` is the episode whose answer was.
+    A shadow's answer is given to nobody; `shadow_of` is the episode whose answer was. `change` is the number of the
+    deployment's change that was served, 0 in traces of older versions.
     """
 
     deployment: str
     side: Literal["serving", "candidate", "shadow"]
     shadow_of: str = ""
+    change: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class EpisodeStarted:
     mode: DeploymentMode | None = None  # None: no plan of this episode waits (older traces, episodes inside others)
     run_limits: RunLimits | None = None  # what the caller of this run allowed it; None: all that its pool allows
     served_as: ServedAs | None = None  # None: not a request to a deployment
+    retry_of: str = ""  # the failed episode whose lesson this one is shown
     type: Literal["episode_started"] = "episode_started"
 
 
@@ -232,6 +235,17 @@ class NotJudged:
 
 
 @dataclass(frozen=True, slots=True)
+class Retried:
+    """The failed episode was run once more right away, with its lesson before the query. `episode` is that run, and
+    `correct` its verdict."""
+
+    episode: str
+    correct: bool
+    at: float
+    type: Literal["retried"] = "retried"
+
+
+@dataclass(frozen=True, slots=True)
 class CopiesCompared:
     """What a what-if on copies changed on them (pool_registry/forks)."""
 
@@ -256,6 +270,7 @@ Event = (
     | Graded
     | NotJudged
     | CopiesCompared
+    | Retried
 )
 
 _reader: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])

@@ -69,7 +69,7 @@ class SkillConfig(StrictModel):
 
 class Skill(Worker[SkillConfig]):
     role = "recursion"
-    label = "Skill"
+    label = "Plan skill"
     summary = "A plan with parameters that solved several similar tasks."
     icon = "M13 2 4 14h7l-1 8 9-12h-7l1-8z"
     template = None

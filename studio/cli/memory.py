@@ -28,11 +28,18 @@ def list_lessons(pool: PoolName, as_json: JsonOption = False, home: HomeOption =
 def set_memory(
     pool: PoolName,
     writer: Annotated[str, typer.Argument(help="rule (no cost), an agent of the pool (one call a failure), or off.")],
+    retry: Annotated[
+        bool | None,
+        typer.Option(
+            help="Try a failed run again at once with its lesson, within the run's limits. Default: as it is."
+        ),
+    ] = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
     """Switch the memory on or off. The pool gets a new version; lessons are kept."""
-    _print(_send(home, action="set_memory", pool=pool, memory=writer), as_json)
+    switch = {} if retry is None else {"retry": retry}
+    _print(_send(home, action="set_memory", pool=pool, memory=writer, **switch), as_json)
 
 
 @commands.command()
@@ -106,7 +113,8 @@ def _print(reply: Mapping[str, Any], as_json: bool) -> None:
     if reply["message"]:
         typer.echo(reply["message"])
     writer = {"off": "off", "rule": "on, written by rule"}.get(memory["mode"], f"on, written by {memory['mode']}")
-    typer.echo(f"memory: {writer}; {memory['count']} {'lesson' if memory['count'] == 1 else 'lessons'}")
+    again = "; a failed run is tried again with its lesson" if memory["retry"] and memory["mode"] != "off" else ""
+    typer.echo(f"memory: {writer}{again}; {memory['count']} {'lesson' if memory['count'] == 1 else 'lessons'}")
     if memory["gain"]:
         typer.echo(_describe_gain(memory["gain"]))
     for lesson in memory["lessons"]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trainer.skills.find import SkillCandidate
 
 commands = typer.Typer(
-    help="Skills of a pool: plans that solved several similar tasks, made workers with parameters.",
+    help="Plan skills of a pool: plans that solved several similar tasks, made workers with parameters.",
     no_args_is_help=True,
 )
 PoolOption = Annotated[str, typer.Option(help="Name of the pool.")]

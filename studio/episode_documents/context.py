@@ -15,7 +15,7 @@ from studio.episode_documents.schema import ContextBudget, ContextSlice
 Origin = Literal["role", "skills", "instruction", "output", "workers", "memory", "history"]
 LABELS: Mapping[str, str] = {
     "role": "Role",
-    "skills": "Skills",
+    "skills": "Agent skills",
     "instruction": "Instruction",
     "workers": "Rules and workers",
     "memory": "Failure memory",
@@ -68,7 +68,7 @@ def _slice(part: ContextPart, steps: Mapping[int, StepRun]) -> ContextSlice:
     if part.origin == "output" and run is not None:
         label = f"Step {part.step} \u00b7 {run.step.worker}"
     elif part.name:
-        label = f"Skill {part.name}, read"
+        label = f"Agent skill {part.name}, read"
     cut = cast(Literal["", "excerpt", "summary"], part.cut)
     return ContextSlice(
         origin=cast(Origin, part.origin), label=label, tokens=part.tokens, whole=part.whole or part.tokens, cut=cut

@@ -35,8 +35,10 @@ def build_replay(
     """The episode so far, as schema.py's `Replay`. `headline` is a `Headline` or an `EpisodeRow`."""
     steps = {str(k): build_step_detail(episode, k, pool) for k in episode.steps}
     turns = {str(played.number): build_turn_detail(episode, played.number) for played in episode.rounds}
+    view = build_episode_view(episode, headline, pool, version)
+    head = view.episode.model_copy(update={"served": None})  # nobody reaches its deployment there
     return Replay(
-        view=build_episode_view(episode, headline, pool, version),
+        view=view.model_copy(update={"episode": head}),
         steps={k: step for k, step in steps.items() if step},
         turns={k: turn for k, turn in turns.items() if turn},
         final=build_final_detail(episode),

@@ -140,6 +140,23 @@ class FinalAnswerView(PageDocument):
     sources: list[int] = Field(description="The steps whose outputs it was shown.")
 
 
+class ServedView(PageDocument):
+    """The deployment under whose name a run was asked for, and which side of it the run is."""
+
+    deployment: str
+    change: int = Field(description="The number of its change that was served; 0 in traces of older versions.")
+    side: Literal["serving", "candidate", "shadow"]
+    shadow_of: str = Field(description="The run whose answer was given, where this one is its shadow; else empty.")
+    sentence: str
+
+
+class RetriedView(PageDocument):
+    """The run of the same question right after a failed one, with its lesson."""
+
+    episode: str
+    correct: bool
+
+
 class EpisodeHead(PageDocument):
     """What stands above an episode's graph."""
 
@@ -167,6 +184,9 @@ class EpisodeHead(PageDocument):
     confidence: ConfidenceView | None = Field(description="None where no record says how likely the answer is right.")
     out_of_depth: OutOfDepthView | None
     offers: list[Offer]
+    served: ServedView | None = Field(description="None where no deployment was asked, and in published runs.")
+    retry_of: str = Field(description="The failed run whose lesson this one was shown at once; else empty.")
+    retried: RetriedView | None = Field(description="The second try of a failed run; None where there was none.")
     mode: ModeName | None = Field(description="How its plans are released; None in older traces and inner runs.")
     limits: list[str] = Field(description="What its caller limited it to, a sentence each.")
     approval: ApprovalRequest | None = Field(description="What a person is asked, while its plan waits.")

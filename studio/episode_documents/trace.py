@@ -43,6 +43,8 @@ def build_trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
         "pool_hash": row.pool_hash,
         "started_at": row.started_at,
         "served_as": asdict(served_as) if (served_as := episode.started and episode.started.served_as) else None,
+        "retry_of": episode.started.retry_of if episode.started else "",
+        "retried": asdict(episode.retried) if episode.retried else None,
         "audit": [line.to_json() for line in list_audit(episode)],
         "run_limits": build_limits_document(store, episode),
         "totals": asdict(compute_totals(episode)),
@@ -77,6 +79,15 @@ def describe_final(document: Mapping[str, Any]) -> list[str]:
         return []
     own = [f"The plan's own answer: {final['plan_answer']}"] if final["state"] == "OK" else []
     return [final["sentence"], *own]
+
+
+def describe_retry(document: Mapping[str, Any]) -> list[str]:
+    """What came of trying a failed run again with its lesson, as a line for a terminal."""
+    retried = document["retried"]
+    if retried is None:
+        return []
+    verdict = "right, so the lesson is kept" if retried["correct"] else "wrong again, so the lesson is forgotten"
+    return [f"Tried again with a lesson: {verdict}. That run is {retried['episode']}."]
 
 
 def describe_limits(document: Mapping[str, Any]) -> list[str]:

@@ -46,6 +46,7 @@ from studio.episode_documents.schema import (
     Lane,
     Offer,
     OutOfDepthView,
+    RetriedView,
     ReusedStep,
     SeenStep,
     ShownWorker,
@@ -61,6 +62,7 @@ from studio.episode_documents.schema import (
     ViewPatch,
     VoteDetail,
 )
+from studio.episode_documents.served import build_served_view
 
 if TYPE_CHECKING:
     from orchestrator.traces.store import EpisodeRow  # a published Space draws episodes, too, and has no database
@@ -125,6 +127,9 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None, offers: Sequen
         confidence=_show_confidence(*episode.confidence) if episode.confidence else None,
         out_of_depth=_out_of_depth(episode.out_of_depth, row.orchestrator),
         offers=list(offers),
+        served=build_served_view(started.served_as) if started and started.served_as else None,
+        retry_of=started.retry_of if started else "",
+        retried=RetriedView(episode=retried.episode, correct=retried.correct) if (retried := episode.retried) else None,
         mode=started.mode.name if started and started.mode else None,
         limits=episode.run_limits.describe(),
         approval=build_request(episode),

@@ -43,12 +43,14 @@ def find_log(home: Home, pool: str) -> Path:
     return home.root / "improvements" / f"{pool}.log"
 
 
-def start_improvement(home: Home, pool: str, serving: str = "") -> subprocess.Popen[bytes]:
-    """Begin `podium improve` in a process of its own; its output is added to PODIUM_HOME/improvements/POOL.log."""
+def start_improvement(home: Home, pool: str, serving: str = "", anew: bool = False) -> subprocess.Popen[bytes]:
+    """Begin `podium improve` in a process of its own; its output is added to PODIUM_HOME/improvements/POOL.log. With
+    `anew` one that was interrupted is given up."""
     file = find_log(home, pool)
     file.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "studio", "improve", "--pool", pool, "--home", str(home.root)]
     command += ["--serving", serving] if serving else []
+    command += ["--anew"] if anew else []
     with file.open("ab") as log:
         return subprocess.Popen(  # noqa: S603  our own interpreter and module, no shell
             command,

@@ -111,7 +111,7 @@ class Sides:
         if self._name:
             self._take(self._deployments.latest(self._name))
         else:
-            self.serving = self._open(model, None)
+            self.serving = self._open(model)
 
     async def refresh(self) -> bool:
         """Take over what the record says now; whether that is something else. Where it cannot be opened, what served
@@ -158,22 +158,22 @@ class Sides:
         """Serve what a change says, both sides or nothing of it."""
         state = change.state
         model = build_served_model(self._name, state.serving, self._model.max_concurrency)
-        serving, candidate = self._open(model, "serving"), None
+        serving, candidate = self._open(model, ServedAs(self._name, "serving", change=change.number)), None
         if state.candidate is not None:
             tried = state.serving.model_copy(update={"orchestrator": state.candidate.orchestrator})
             side: Literal["candidate", "shadow"] = "shadow" if state.candidate.share is None else "candidate"
-            candidate = self._open(build_served_model(self._name, tried), side)
+            served_as = ServedAs(self._name, side, change=change.number)
+            candidate = self._open(build_served_model(self._name, tried), served_as)
         self.serving, self.candidate, self.trial = serving, candidate, state.candidate
         self._number, self.since = change.number, change.at
 
-    def _open(self, model: ServedModel, side: Literal["serving", "candidate", "shadow"] | None) -> Side:
+    def _open(self, model: ServedModel, served_as: ServedAs | None = None) -> Side:
         stored = model.read_pool(self._store)
         pool = self._pools.get(stored.pool.hash)
         if pool is None:
             cache = CallCache(DatabaseCacheStore(self._store.engine))
             pool = self._pools[stored.pool.hash] = open_live_pool(stored.pool, cache)
         make_orchestrator_with_memory(self._store, pool, model.orchestrator)  # raises now what every request would
-        served_as = ServedAs(self._name, side) if side else None
         return Side(pool, model, tighten_mode(pool.pool.mode, model.mode), served_as)
 
 

@@ -119,18 +119,29 @@ def test_a_served_deployment_follows_the_clicks(edge, page):
     expect(card.locator(".traces-pill")).to_contain_text("served on port", timeout=LONG_MS)
     (server,) = [row for row in server_record.list_servers(find_home(edge.home)) if row.deployment == "live"]
 
-    def ask() -> str:
+    def send() -> httpx.Headers:
         body = {"model": "live", "messages": [{"role": "user", "content": "say hello"}]}
-        return httpx.post(f"{server.url}/chat/completions", json=body, timeout=60).headers["x-podium-orchestrator"]
+        return httpx.post(f"{server.url}/chat/completions", json=body, timeout=60).headers
+
+    def ask() -> str:
+        return send()["x-podium-orchestrator"]
 
     assert ask() == "direct"
     try_candidate(card, "react", "in the shadow")
     card.get_by_role("button", name="Promote").click()
     expect(card).to_contain_text("ReAct · Pool edge")
-    assert ask() == "react"
+    headers = send()
+    assert headers["x-podium-orchestrator"] == "react"
     card.get_by_role("button", name="Roll back").click()
     expect(card).to_contain_text("Direct · Pool edge")
     assert ask() == "direct"
+    page.goto(f"{edge.url}/?episode={headers['x-podium-trace']}")
+    mark = page.get_by_test_id("served")
+    expect(mark).to_have_text("Deployment live, change 3 · serving")
+    mark.get_by_role("link").click()
+    expect(card.get_by_role("listitem").and_(page.locator("[aria-current]"))).to_contain_text(
+        "3. promoted ReAct on edge"
+    )
 
 
 @pytest.mark.parametrize(("width", "dark"), WINDOWS)

@@ -14,7 +14,13 @@ from pool_registry.pool import export_pool
 from pool_registry.storage.data_folder import find_home
 from tests.browser.conftest import WINDOWS, Studio, watched_page
 from tests.browser.test_run_page import import_pool
+from tests.studio.support.reports import OWN, make_report
 from tests.trainer.support.shop import build_shop
+from trainer.improve.choose_tasks import digest_line
+from trainer.improve.record import Improvement, ImprovementPlan, make_folder
+from trainer.results.improvement import write_report
+from trainer.tasks.practice.task_book import TaskBook
+from trainer.tasks.sources.jsonl import TaskLine
 
 JUDGED = [
     ("What is the capital of France?", "Paris", True, "mine"),
@@ -99,11 +105,45 @@ def test_the_keys_move_choose_answer_accept_and_strike(page: Page, studio: Studi
     expect(rows).to_have_count(3)
 
 
+def set_aside(studio: Studio, pool: str) -> None:
+    """Give the pool three tasks that a candidate got worse with."""
+    home = find_home(str(studio.home))
+    book = TaskBook(home.root / "tasks" / f"{pool}.jsonl")
+    query = "How many lamps cost less than {} euros, counted by hand?"
+    book.add([TaskLine(query=query.format(price), answer=price) for price in (5, 10, 15)])
+    taken = tuple(digest_line(row.line) for row in book.read())
+    plan = ImprovementPlan(
+        id=f"{pool}-abcdef", key="abcdef", pool=pool, pool_version=1, serving="router", measured="router", stage="who",
+        taken=taken, own=(), learnt=3, replayed=0, held_out=0, started=0.0,
+    )  # fmt: skip
+    improvement = Improvement(make_folder(home, plan.id), plan)
+    improvement.update()
+    write_report(improvement.folder, make_report(suites=(OWN.model_copy(update={"low": -0.9, "high": -0.1}),)))
+
+
+def test_tasks_that_were_set_aside_are_put_back_one_by_one_and_together(page: Page, studio: Studio, judged):
+    set_aside(studio, judged)
+    page.goto(f"{studio.url}/tasks?pool={judged}")
+    aside = page.get_by_role("region", name="Set aside")
+    lines = aside.get_by_role("listitem")
+    expect(aside.get_by_role("heading")).to_have_text("Set aside: 3")
+    lines.filter(has_text="less than 10 euros").get_by_role("button", name="Put back").click()
+    expect(lines).to_have_count(2)
+    expect(aside).not_to_contain_text("less than 10 euros")
+    aside.get_by_role("button", name="Put all shown back").click()
+    expect(aside).to_be_hidden()
+    page.reload()
+    expect(page.locator(".tasks-row")).to_have_count(5)
+    expect(aside).to_be_hidden()
+
+
 @pytest.mark.parametrize(("width", "dark"), WINDOWS)
 def test_everything_fits_and_can_be_read(studio: Studio, judged, browser, width, dark):
+    set_aside(studio, judged)
     with watched_page(browser, width=width, dark=dark) as shown:
         shown.goto(f"{studio.url}/tasks?pool={judged}")
         expect(shown.locator(".tasks-row")).to_have_count(5)
+        expect(shown.get_by_role("heading", name="Set aside: 3")).to_be_visible()
         assert shown.evaluate("document.documentElement.scrollWidth") <= width
         violations = [node["html"][:300] for rule in Axe().run(shown).response["violations"] for node in rule["nodes"]]
         assert not violations

@@ -78,7 +78,10 @@ def read_current_tasks(source: str, rows: Sequence[ResultRow]) -> dict[str, Task
     """The tasks of a source as they are now, by query. Raises UnusableTasks where it cannot be read, or generates its
     tasks: those are the same as ever."""
     if ":" not in source:
-        raise UnusableTasks(f"{source} generates its tasks, and would grade as before; name changed ones by --tasks")
+        raise UnusableTasks(
+            f"the tasks of {source} are generated, and would grade as before: only edited ones, and those of "
+            "another source (--tasks), are graded otherwise"
+        )
     opened = open_source(source)
     splits = dict.fromkeys(row.split for row in rows)
     return {normalize_query(task.query): task for split in splits for task in opened.tasks(split, MANY)}

@@ -12,12 +12,13 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from orchestrator.binding.bind_workers import BY_DESCRIPTION, BindingSettings
+from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
 from orchestrator.engine.events import EVALUATION, Graded, NotJudged, VerdictPlace
@@ -295,16 +296,23 @@ async def run_task(
     sink: Sink,
     limits: Limits | None = None,
     grader: LivePool | None = None,
+    *,
+    budget: Budget | None = None,
+    retry_of: Episode | None = None,
 ) -> Episode:
     """Run one episode on a task and grade it; the verdict, or that there is none, is the last event of its trace.
 
-    `grader` is the pool that holds the task's judge, where that is not `pool`.
+    `grader` is the pool that holds the task's judge, where that is not `pool`. With a `budget` it spends what another
+    run has left. `retry_of` is the failed episode whose lesson it is shown; who asked that, is who asked this.
     """
     spec = EpisodeSpec(task.query, task=task.ref, source=EVALUATION)
+    if retry_of is not None and retry_of.started is not None:
+        spec = replace(spec, user=retry_of.started.user, retry_of=retry_of.id)
     finalizer = find_finalizer(orchestrator.name, pool, default=False)
     episode = await run_episode(
-        spec, orchestrator, pool, limits=limits, sink=sink, resolve=make_inner_orchestrator, finalizer=finalizer
-    )
+        spec, orchestrator, pool, limits=limits, sink=sink, budget=budget, resolve=make_inner_orchestrator,
+        finalizer=finalizer,
+    )  # fmt: skip
     await grade_episode(episode, task, sink, grader or pool, final=True)
     return episode
 

@@ -164,10 +164,15 @@ def list_skills(pool: Pool) -> list[WorkerSpec]:
 def remove_skill(store: Store, pool: str, name: str) -> None:
     """Take a skill out of a pool. Raises PoolNotFound where it has none of this name, and InvalidPool where another
     worker needs it."""
-    names = [spec.name for spec in list_skills(store.pools.latest(pool).pool)]
-    if name not in names:
-        raise PoolNotFound(f"pool {pool!r} has no skill {name!r}; it has: {', '.join(names) or 'none'}")
+    check_skill(store.pools.latest(pool).pool, name)
     store.pools.edit(pool, lambda current: current.without_worker(name))
+
+
+def check_skill(pool: Pool, name: str) -> None:
+    """Raise PoolNotFound where a pool has no skill of this name."""
+    names = [spec.name for spec in list_skills(pool)]
+    if name not in names:
+        raise PoolNotFound(f"pool {pool.name!r} has no skill {name!r}; it has: {', '.join(names) or 'none'}")
 
 
 def check_names(pool: Pool, workers: Collection[str]) -> None:

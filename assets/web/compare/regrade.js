@@ -30,7 +30,12 @@ export class RegradeView {
     this.source = el("input", { type: "text", autocomplete: "off", spellcheck: "false", list: "compare-regrade-sources" });
     this.sources = el("datalist", { id: "compare-regrade-sources" });
     this.sourceField = labelField("Tasks as they are now", this.source, "practice:POOL, hub:OWNER/NAME or file:PATH. Tasks are matched by their query.");
-    this.source.addEventListener("change", () => this.load());
+    this.typed = false;
+    this.note = el("p.train-mute", { role: "status" });
+    this.source.addEventListener("change", () => {
+      this.typed = true;
+      return this.load();
+    });
     this.search = el("input.compare-regrade-search", { type: "search", placeholder: "Find a query", "aria-label": "Find a query" });
     this.search.addEventListener("input", () => {
       clearTimeout(this.waiting);
@@ -46,7 +51,7 @@ export class RegradeView {
     this.card = el(
       "section.train-card.compare-regrade", { "aria-label": "Tasks" },
       el("p.train-mute", {}, "Change a task's answer or how it is graded, and see what its stored answers count for then. No worker is called."),
-      this.sourceField.node, this.sources, this.search, this.tasks, this.form.root, foot, this.wrong,
+      this.sourceField.node, this.note, this.sources, this.search, this.tasks, this.form.root, foot, this.wrong,
     );
     this.empty = el("div");
     this.root = el("div.compare-regrade-view", {}, this.empty, this.card, this.result);
@@ -90,6 +95,7 @@ export class RegradeView {
       this.job = job;
       this.edits.clear();
       this.source.value = this.search.value = "";
+      this.typed = false;
       this.clearResult();
     }
     return this.load();
@@ -101,7 +107,7 @@ export class RegradeView {
       action: "regrade_tasks", job: this.job, source: this.source.value.trim(), search: this.search.value,
     });
     if (request !== this.loading) return;
-    this.sourceField.say(reply.ok ? reply.tasks.problem : plain(reply.problems));
+    this.say(reply.ok ? reply.tasks.problem : plain(reply.problems));
     this.go.disabled = !reply.ok;
     if (!reply.ok) return;
     /** @type {import("../types").RegradeTasks} */
@@ -111,6 +117,14 @@ export class RegradeView {
     if (!this.source.value) this.source.value = tasks.source;
     this.sources.replaceChildren(...tasks.sources.map((value) => el("option", { value })));
     this.drawTasks();
+  }
+
+  /** What is wrong with a source that was typed; with the evaluation's own it is no mistake of anybody.
+   * @param {string} problem */
+  say(problem) {
+    this.sourceField.say(this.typed ? problem : "");
+    this.note.textContent = this.typed || !problem ? "" : `${problem.charAt(0).toUpperCase()}${problem.slice(1)}.`;
+    this.note.hidden = !this.note.textContent;
   }
 
   drawTasks() {
@@ -183,7 +197,7 @@ export class RegradeView {
     const { total, episodes, became_right: right } = regrading;
     const sides = total ? `: ${count(right)} became right, ${count(total - right)} became wrong` : "";
     const left = regrading.left.map(({ reason, count: many }) => el("li", {}, `${count(many)} stay as they were: ${reason}`));
-    const lead = el("div.compare-regrade-lead", {}, el("p", { role: "status" }, `${count(total)} of ${plural(episodes, "answer")} changed sides${sides}.`),
+    const lead = el("div.compare-regrade-lead", {}, el("p", { role: "status" }, `${count(total)} of ${count(episodes)} answers changed sides${sides}.`),
       left.length ? el("ul", {}, ...left) : "");
     this.result.replaceChildren(lead, this.ranking(regrading), ...(total ? [this.sides(regrading), this.keeping(regrading)] : []));
     this.result.scrollIntoView({ block: "nearest" });

@@ -12,6 +12,8 @@ import { needs } from "../lib/rights.js";
 const LEAD = "What went wrong in a failed run is kept as one sentence, and shown to an orchestrating model before similar queries. Nothing of it leaves this pool.";
 const REACH = "It reaches language models that orchestrate (Model, ReAct, Agent with tools) and checkpoints that read the pool with each query. It does not reach readers, checkpoints that were trained on the bare query, or baselines; below the choice of an orchestrator the Run page says which. Training never uses it; an evaluation does in the condition “memory” alone.";
 
+const RETRY = "Where a task says what is right: once, within the limits of the run, without calls that may change something. The lesson is kept only if that is right.";
+
 /** @param {PoolPage} page */
 export async function openMemory(page) {
   const reply = await page.act({ action: "memory" });
@@ -43,13 +45,16 @@ class Memory {
     this.field = labelField(
       "Lessons are", this.choice, "By rule: from the states of turns and steps, at no cost. By an agent: one call for each failed run.",
     );
+    this.retry = needs(el("input", { type: "checkbox" }), "pool/set_memory");
+    this.retry.addEventListener("change", () => this.send({ action: "set_memory", memory: this.reply.mode, retry: this.retry.checked }));
+    this.retrying = el("label.pool-memory-retry", {}, this.retry, el("span", {}, "Try a failed run again at once, with its lesson", el("small", {}, RETRY)));
     this.take(reply);
   }
 
   open() {
-    const foot = this.page.drawer.foot(this.learn, this.tryAll, this.clear, button("Close", () => this.page.drawer.close()));
+    const foot = this.page.drawer.foot(this.clear, button("Close", () => this.page.drawer.close()));
     this.page.drawer.open(
-      "Failure memory", [el("p.page-lead", {}, LEAD), this.field.node, this.gain, this.measuring, this.note, this.problem, this.heading, this.list, foot],
+      "Failure memory", [el("p.page-lead", {}, LEAD), this.field.node, this.retrying, this.gain, this.measuring, this.note, this.problem, this.heading, el("div.pool-memory-actions", {}, this.learn, this.tryAll), this.list, foot],
       { focus: this.choice },
     );
   }
@@ -59,6 +64,8 @@ class Memory {
     this.reply = reply;
     this.choice.replaceChildren(...options(reply));
     this.choice.value = reply.mode;
+    this.retry.checked = reply.retry;
+    this.retrying.hidden = reply.mode === "off";
     this.heading.textContent = reply.count ? `${reply.count} ${reply.count > 1 ? "lessons" : "lesson"}` : "No lessons yet";
     this.list.replaceChildren(...reply.lessons.map((lesson) => this.item(lesson)));
     this.learn.hidden = reply.mode === "off";
@@ -75,7 +82,7 @@ class Memory {
     const reply = await this.page.command(request);
     this.problem.textContent = reply.ok ? "" : plain(reply.problems);
     if (reply.memory) this.take(reply.memory);
-    else this.choice.value = this.reply.mode;
+    else this.take(this.reply);
   }
 
   /** The first press asks, the second does. */
@@ -92,7 +99,7 @@ class Memory {
     forget.append(icon(ACTIONS.trash));
     forget.setAttribute("aria-label", `Forget: ${lesson.sentence}`);
     const by = lesson.written_by === "rule" ? "by rule" : `by ${lesson.written_by}`;
-    const used = lesson.shown ? ` · shown ${lesson.shown} times, right in ${lesson.helped}` : "";
+    const used = lesson.shown ? ` · shown in ${lesson.shown} ${lesson.shown > 1 ? "runs" : "run"}, ${lesson.helped} right` : "";
     const proof = lesson.retry
       ? [" · ", el("a.podium-link", { href: `/?episode=${encodeURIComponent(lesson.retry)}` }, "right with it")]
       : [" · not tried"];

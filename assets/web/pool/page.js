@@ -229,7 +229,7 @@ export class PoolPage {
       ? [
         needs(button("Limits", () => openLimits(this)), "pool/save_limits"),
         button(pool.limits.memory === "off" ? "Memory" : "Memory on", () => openMemory(this)),
-        button("Skills", () => openSkills(this)),
+        button("Plan skills", () => openSkills(this)),
         button("Binding", () => openBinding(this)),
         needs(button("Rename or delete", () => openManage(this)), "pool/rename_pool"),
         el("a", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }, "Export"),

@@ -1,4 +1,4 @@
-// A pool's skills: plans that solved several similar tasks, found, tested and added as workers.
+// A pool's plan skills: plans that solved several similar tasks, found, tested and added as workers.
 
 import { plain } from "../lib/reply.js";
 import { busy, button } from "../lib/controls.js";
@@ -26,16 +26,16 @@ class Skills {
     this.problem = el("p.form-general", { role: "alert" });
     this.outcome = el("p.pool-hint", { role: "status" });
     this.heading = el("h3.pool-memory-heading");
-    this.own = el("ul.pool-memory-list", { "aria-label": "Skills of this pool" });
-    this.candidates = el("ul.pool-memory-list", { "aria-label": "Skills that may be added" });
+    this.own = el("ul.pool-memory-list", { "aria-label": "Plan skills of this pool" });
+    this.candidates = el("ul.pool-memory-list", { "aria-label": "Plan skills that may be added" });
     this.newHeading = el("h3.pool-memory-heading", {}, "May be added");
-    this.find = needs(button("Find skills", () => busy(this.find, "Finding …", () => this.send({ action: "find_skills" })), "page-primary"), "pool/find_skills");
+    this.find = needs(button("Find plan skills", () => busy(this.find, "Finding …", () => this.send({ action: "find_skills" })), "page-primary"), "pool/find_skills");
     this.take(reply);
   }
 
   open() {
     const foot = this.page.drawer.foot(this.find, button("Close", () => this.page.drawer.close()));
-    this.page.drawer.open("Skills", [
+    this.page.drawer.open("Plan skills", [
       el("p.page-lead", {}, LEAD), el("p.pool-hint", {}, TEST), this.problem, this.heading, this.own, this.newHeading, this.candidates, this.outcome, foot,
     ], { focus: this.find });
   }
@@ -43,7 +43,7 @@ class Skills {
   /** @param {import("../types").SkillsDocument} reply */
   take({ skills, candidates }) {
     this.heading.textContent = skills.length ? `${skills.length} in this pool` : "None in this pool yet";
-    this.own.replaceChildren(...skills.map((skill) => this.item(skill, [])));
+    this.own.replaceChildren(...skills.map((skill) => this.item(skill, [this.removeButton(skill.name)])));
     this.newHeading.hidden = !candidates.length;
     this.candidates.replaceChildren(...candidates.map((skill) => this.item(skill, skill.problem ? [] : [this.addButton(skill.name)])));
   }
@@ -53,6 +53,14 @@ class Skills {
     const add = needs(button("Add", () => busy(add, "Testing …", () => this.send({ action: "add_skill", name }))), "pool/add_skill");
     add.setAttribute("aria-label", `Add ${name}`);
     return add;
+  }
+
+  /** @param {string} name */
+  removeButton(name) {
+    const remove = needs(button("Remove", () => busy(remove, "Removing …", () => this.send({ action: "remove_skill", name }))), "pool/remove_skill");
+    remove.setAttribute("aria-label", `Remove ${name}`);
+    remove.title = "Earlier versions of the pool keep it";
+    return remove;
   }
 
   /** @param {import("../lib/api.js").Command} request */

@@ -104,7 +104,7 @@ function stepParts(detail) {
   if (detail.tokens_in + detail.tokens_out) facts.push(`${count(detail.tokens_in)} → ${count(detail.tokens_out)} tokens`);
   if (detail.cost) facts.push(dollars(detail.cost));
   if (detail.cached) facts.push("recorded at an earlier equal call");
-  if (detail.kind === "skill") facts.unshift("a skill");
+  if (detail.kind === "skill") facts.unshift("a plan skill");
   const parts = [head(`Step ${detail.id} · ${detail.worker || "?"}`, detail, facts)];
   if (detail.description) parts.push(el("p.run-inspector-about", {}, detail.description));
   if (detail.need) parts.push(el("p.run-inspector-about", {}, `Needed: “${detail.need}”; ${detail.worker} fits it best.`));

@@ -179,11 +179,32 @@ function heading(episode, actions, lines) {
   const version = episode.pool_version ? ` v${episode.pool_version}` : "";
   line.append(el("span.run-summary-about", { title: episode.orchestrator }, `${episode.orchestrator_label} on ${episode.pool}${version}`));
   if (episode.mode && episode.mode !== "autonomous") line.append(el("span.run-summary-about", { "data-testid": "mode" }, `mode ${episode.mode}`));
+  line.append(...retryMarks(episode));
+  if (episode.served) line.append(servedMark(episode.served));
   if (episode.task) line.append(el("span.run-summary-about", {}, `${episode.task.family} level ${episode.task.level}`));
   if (episode.limits.length) line.append(el("span.run-summary-about", { "data-testid": "limits" }, episode.limits.join(" ")));
   line.append(...lines);
   line.append(el("div.run-summary-actions", {}, ...actions));
   return el("div.run-summary-heading", {}, line, el("p.run-summary-query", { tabindex: "0" }, episode.query));
+}
+
+/** The second try of a failed run, with its lesson, and the way back from it.
+ * @param {import("../types").EpisodeHead} episode */
+function retryMarks({ retry_of: failed, retried }) {
+  /** @param {string} id @param {string} text */
+  const link = (id, text) => el("a.podium-link", { href: `/?episode=${encodeURIComponent(id)}` }, text);
+  const marks = failed ? [["Tried with the lesson of ", link(failed, "a failed run")]] : [];
+  if (retried) marks.push(["Tried again with its lesson: ", link(retried.episode, retried.correct ? "right" : "wrong again")]);
+  return marks.map((parts) => el("span.run-summary-about", { "data-testid": "retry" }, ...parts));
+}
+
+/** Which deployment was asked, and who answered in its name.
+ * @param {import("../types").ServedView} served */
+function servedMark({ deployment, change, side, shadow_of: answered, sentence }) {
+  const target = new URLSearchParams({ deployment, ...(change ? { change: String(change) } : {}) });
+  const link = el("a.podium-link", { href: `/serve?${target}` }, change ? `${deployment}, change ${change}` : deployment);
+  const given = answered ? [" of ", el("a.podium-link", { href: `/?episode=${encodeURIComponent(answered)}` }, "an answered run")] : [];
+  return el("span.run-summary-about", { "data-testid": "served", title: sentence }, "Deployment ", link, ` · ${side}`, ...given);
 }
 
 /** How unlike everything that the orchestrator learnt the words of the query are: no figure of how sure the answer is.

@@ -16,6 +16,7 @@ export class DeploymentList {
     this.page = page;
     /** @type {Map<string, DeploymentCard>} */
     this.cards = new Map();
+    this.target = new URLSearchParams(location.search); // a link may name a deployment, and a change of it
     this.root = el("section.serve-servers", { "aria-label": "Deployments", hidden: "" });
   }
 
@@ -34,6 +35,8 @@ export class DeploymentList {
       if (!card.root.isConnected) this.root.append(card.root);
     }
     this.root.hidden = !names.length;
+    this.cards.get(this.target.get("deployment") ?? "")?.reveal(this.target.get("change"));
+    this.target.delete("deployment");
   }
 }
 
@@ -58,6 +61,15 @@ class DeploymentCard {
     this.drawn = drawn;
     const tried = deployment.trial ? this.trial(deployment.trial) : this.candidateForm(deployment, orchestrators);
     this.root.replaceChildren(this.head(deployment), tried, history(deployment.changes, Boolean(open)));
+  }
+
+  /** Bring the card into view, with a change in its history. @param {string | null} change */
+  reveal(change) {
+    const line = this.root.querySelector(`[data-change="${CSS.escape(change ?? "")}"]`);
+    line?.setAttribute("aria-current", "true");
+    const details = this.root.querySelector("details");
+    if (details && line) details.open = true;
+    (line || this.root).scrollIntoView({ block: "center" });
   }
 
   /** @param {import("../types").DeploymentCard} deployment */
@@ -156,7 +168,7 @@ function figures(sides) {
 /** @param {import("../types").ChangeLine[]} changes @param {boolean} open */
 function history(changes, open) {
   const lines = changes.map((change) =>
-    el("li", {}, el("b", {}, change.action), ` ${change.serves} `, el("span.serve-since", {}, `${change.by}, ${new Date(change.at).toLocaleString()}`),
+    el("li", { "data-change": String(change.number) }, el("span.serve-since", {}, `${change.number}. `), el("b", {}, change.action), ` ${change.serves} `, el("span.serve-since", {}, `${change.by}, ${new Date(change.at).toLocaleString()}`),
       change.reason && el("p.serve-lead", {}, change.reason), change.evidence && el("p.serve-lead", {}, change.evidence)));
   const node = el("details.serve-history", {}, el("summary", {}, `History (${count(changes.length)})`), el("ol", {}, ...lines));
   node.open = open;

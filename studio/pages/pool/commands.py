@@ -25,7 +25,7 @@ from studio.access.pool_rights import ReadOnlyPools, check_worker, check_workers
 from studio.access.roles import UserRole, current_rights
 from studio.frame.commands import Command, Fields, PageCommands, PageReply, command, flag, table, text, version, words
 from studio.pages.pool.binding_commands import BindingCommands
-from studio.pages.pool.documents import build_page_state, runs_program
+from studio.pages.pool.documents import MEMORY_LIMITS, build_page_state, runs_program
 from studio.pages.pool.edit_conflict import build_conflict, describe_saved
 from studio.pages.pool.evidence_commands import EvidenceCommands
 from studio.pages.pool.facts_commands import FactsCommands
@@ -231,7 +231,7 @@ class PoolCommands(PageCommands):
 
         def change(pool: Pool) -> Pool:
             try:
-                changed = Limits.model_validate({"memory": pool.limits.memory, **limits})
+                changed = Limits.model_validate({**pool.limits.model_dump(include=set(MEMORY_LIMITS)), **limits})
             except ValidationError as error:
                 raise InvalidPool(field_problems(error)) from error
             return pool.model_copy(update={"limits": changed})

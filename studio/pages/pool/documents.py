@@ -36,6 +36,7 @@ from trainer.evaluation.judging import make_judge_key
 from trainer.results.judge_agreement import describe_judges
 
 # What a worker points at, by the field of its configuration that says it.
+MEMORY_LIMITS = frozenset({"memory", "memory_retry"})  # of the limits, with a drawer of their own
 POINTERS = ("base_url", "database", "corpus", "path", "url", "space", "target", "orchestrator")
 COMMON = ("name", "kind", "description", "config", "enabled")
 MAX_SUMMARIES = 2_000
@@ -62,7 +63,8 @@ def build_page_state(
 def build_limits_schema() -> dict[str, JsonValue]:
     """The form of the limits; the failure memory has a drawer of its own."""
     schema = Limits.model_json_schema()
-    return {**schema, "properties": {name: rule for name, rule in schema["properties"].items() if name != "memory"}}
+    properties = {name: rule for name, rule in schema["properties"].items() if name not in MEMORY_LIMITS}
+    return {**schema, "properties": properties}
 
 
 def build_pool_document(runtime: Runtime, stored: StoredPool) -> PoolDocument:

@@ -7,7 +7,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
-from orchestrator.failure_memory.decay import drop_faded, note_retry
+from orchestrator.failure_memory.decay import drop_faded
 from orchestrator.failure_memory.lessons import MAX_READ, OFF, LessonRow
 from orchestrator.failure_memory.write_lesson import RULE, has_failed, keep_lesson
 from orchestrator.traces.store import TraceFilter
@@ -15,13 +15,13 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool
 from studio.episodes import find_known_task
-from studio.frame.commands import Fields, PageCommands, PageReply, command, dollars, text, version, words
+from studio.frame.commands import Fields, PageCommands, PageReply, command, dollars, flag, text, version, words
 from studio.pages.pool.gallery_commands import Edit
 from studio.pages.pool.memory_gain import find_gain, make_gain_recipe
 from studio.pages.pool.schema import LessonDocument, MemoryDocument
 from studio.pages.train.commands import submit
 from studio.runtime import Runtime
-from trainer.evaluation.lesson_trial import LessonTrial, Outcome, try_lesson
+from trainer.evaluation.lesson_trial import LessonTrial, Outcome, settle_lesson, try_lesson
 
 FAILED = ("wrong", "gave_up", "max_rounds", "max_tokens", "max_cost", "deadline", "orchestrator_failed")
 TRY_AT_ONCE = 20  # lessons: each is a whole run
@@ -48,11 +48,13 @@ class MemoryCommands(PageCommands):
     @command("editor", "set_memory", edits_pool=True)
     def _set(self, fields: Fields) -> PageReply:
         writer = text(fields, "memory")
+        retry = flag(fields, "retry") if "retry" in fields else False
 
         def change(pool: Pool) -> Pool:
             if writer not in (OFF, RULE, *(spec.name for spec in pool.agents())):
                 raise InvalidPool([("memory", f"{writer!r} is no enabled agent of this pool; choose one, rule or off")])
-            return pool.model_copy(update={"limits": pool.limits.model_copy(update={"memory": writer})})
+            changes = {"memory": writer, "memory_retry": retry if "retry" in fields else pool.limits.memory_retry}
+            return pool.model_copy(update={"limits": pool.limits.model_copy(update=changes)})
 
         reply = self._edit(fields, change)
         return reply.extend(memory=build_memory_document(self._runtime, self._pool(fields)).to_json())
@@ -102,10 +104,7 @@ class MemoryCommands(PageCommands):
                 if task is not None and row.episode in store.traces.read_answers([row.episode]):
                     trial = await try_lesson(row, store.traces.episode(row.episode), task, live, store.traces)
                 counts[trial.outcome] += 1
-                if trial.outcome == "right":
-                    note_retry(store.engine, row.episode, trial.episode)
-                if trial.outcome == "wrong":
-                    store.lessons.forget(pool.name, row.id)
+                settle_lesson(store, row, trial)
         await asyncio.to_thread(store.traces.flush)  # the page links to the tries at once
         return counts
 
@@ -144,6 +143,7 @@ def build_memory_document(runtime: Runtime, pool: Pool) -> MemoryDocument:
     gone = [] if mode in (OFF, RULE, *agents) else [mode]
     return MemoryDocument(
         mode=mode,
+        retry=pool.limits.memory_retry,
         agents=[*agents, *gone],
         gone=bool(gone),
         count=store.count(pool.name),

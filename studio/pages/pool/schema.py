@@ -280,6 +280,7 @@ class MemoryDocument(PageDocument):
     what it brings by the last measurement."""
 
     mode: str
+    retry: bool = Field(description="Whether a failed run is tried again at once with its lesson.")
     agents: list[str]
     gone: bool
     count: int

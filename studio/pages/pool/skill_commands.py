@@ -12,10 +12,12 @@ from studio.pages.pool.gallery_commands import Edit
 from studio.pages.pool.schema import SkillLine, SkillsDocument
 from studio.runtime import Runtime
 from trainer.errors import UnusableTasks
-from trainer.skills.find import SkillCandidate, choose_skill, find_skills, list_skills
+from trainer.skills.find import SkillCandidate, check_skill, choose_skill, find_skills, list_skills
 
 SHOWN_QUESTIONS = 4
-NONE_MADE = "No skill more: it takes two right runs, or tasks with plans, whose plans differ in stated values alone."
+NONE_MADE = (
+    "No plan skill more: it takes two right runs, or tasks with plans, whose plans differ in stated values alone."
+)
 
 
 class SkillCommands(PageCommands):
@@ -40,6 +42,14 @@ class SkillCommands(PageCommands):
         """Find and test skills again, and put one into the pool."""
         skill = choose_skill(self._search(fields), text(fields, "pool"), text(fields, "name"))
         reply = self._edit(fields, lambda pool: pool.with_worker(skill.spec), "")
+        return reply.extend(skills=self._build(fields))
+
+    @command("editor", "remove_skill", edits_pool=True)
+    def _remove(self, fields: Fields) -> PageReply:
+        """Take a skill out of the pool; earlier versions keep it."""
+        pool, name = text(fields, "pool"), text(fields, "name")
+        check_skill(self._store.pools.latest(pool).pool, name)
+        reply = self._edit(fields, lambda current: current.without_worker(name), "")
         return reply.extend(skills=self._build(fields))
 
     def _search(self, fields: Fields) -> Sequence[SkillCandidate]:

@@ -25,15 +25,30 @@ class ImproveCommands(PageCommands):
 
     @command("editor", "improve")
     def _start(self, fields: Fields) -> PageReply:
+        """Begin an improvement, or go on with one that was interrupted."""
         pool = text(fields, "pool")
-        document = self._build(pool)
-        if document.state == "running":
+        if self._check_idle(pool) == "interrupted":
+            start_improvement(self._store.home, pool, words(fields, "serving"))
+            return PageReply("It goes on: its jobs appear in the list.")
+        return self._begin(fields, pool)
+
+    @command("editor", "improve_anew")
+    def _start_anew(self, fields: Fields) -> PageReply:
+        """Give up an improvement that was interrupted, and begin another."""
+        pool = text(fields, "pool")
+        return self._begin(fields, pool, anew=self._check_idle(pool) == "interrupted")
+
+    def _check_idle(self, pool: str) -> str:
+        """The state of the pool's last improvement. Raises AlreadyImproving."""
+        state = self._build(pool).state
+        if state == "running":
             raise AlreadyImproving(pool)
-        if document.state != "interrupted":
-            choose_tasks(
-                open_task_book(pool).read(), list_improvements(self._store.home, pool), MOST_HELD_OUT, 0
-            ).check_enough()
-        start_improvement(self._store.home, pool, words(fields, "serving"))
+        return state
+
+    def _begin(self, fields: Fields, pool: str, anew: bool = False) -> PageReply:
+        earlier = list_improvements(self._store.home, pool)
+        choose_tasks(open_task_book(pool).read(), earlier, MOST_HELD_OUT, 0).check_enough()
+        start_improvement(self._store.home, pool, words(fields, "serving"), anew)
         return PageReply("It has begun: its jobs appear in the list.")
 
     @command("editor", "improve_timer")

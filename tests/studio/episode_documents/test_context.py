@@ -26,8 +26,8 @@ def test_skills_are_an_origin_of_their_own_in_the_trace_too():
     assert stored == event
     found = describe_use(stored.observation.context, {})
     assert [(part.origin, part.label) for part in found.slices] == [
-        ("skills", "Skills"),
-        ("skills", "Skill invoices, read"),
+        ("skills", "Agent skills"),
+        ("skills", "Agent skill invoices, read"),
     ]
 
 

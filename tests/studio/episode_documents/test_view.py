@@ -9,6 +9,8 @@ from orchestrator.engine.episode import replay
 from orchestrator.engine.events import (
     EpisodeEnded,
     EpisodeStarted,
+    Retried,
+    ServedAs,
     StepEnded,
     StepStarted,
     TurnStarted,
@@ -22,6 +24,7 @@ from pool_registry.actions import Observation, Status, Usage
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from studio.episode_documents.chance import show_chance
+from studio.episode_documents.replay_document import build_replay
 from studio.episode_documents.view import build_episode_view, build_step_detail, build_turn_detail, build_view_patch
 
 POOL = Pool(
@@ -199,3 +202,29 @@ def test_a_measured_reader_has_one_figure_in_the_head_and_another_orchestrator_h
     words = build_episode_view(episode, ROW, POOL, 1).episode.chance
     assert words and words.probability is None and words.sentence == "5 of 5 plans agree"
     assert show_chance(replay("e", EVENTS[:2]), "smollm2-reader") is None, "there is no answer yet"
+
+
+def test_a_served_run_says_which_deployment_answered_and_a_published_one_does_not():
+    served = ServedAs("support", "shadow", shadow_of="answered", change=4)
+    events = [replace(EVENTS[0], served_as=served), *EVENTS[1:]]
+    head = build_episode_view(replay("e", events), ROW, POOL, 1).episode
+    assert (head.served.deployment, head.served.change, head.served.shadow_of) == ("support", 4, "answered")
+    assert head.served.sentence == (
+        "Asked of the deployment support, change 4: "
+        "its candidate ran in the shadow, and its answer was given to nobody."
+    )
+    assert build_replay(replay("e", events), ROW)["view"]["episode"]["served"] is None
+    older = json.loads(dump_event(events[0]))
+    del older["served_as"]["change"]
+    assert load_event(json.dumps(older)).served_as == replace(served, change=0)
+    assert view()["episode"]["served"] is None
+
+
+def test_a_failed_run_and_its_second_try_name_each_other():
+    tried = build_episode_view(replay("e", [*EVENTS, Retried("second", True, 1.0)]), ROW, POOL, 1).episode
+    assert (tried.retried.episode, tried.retried.correct, tried.retry_of) == ("second", True, "")
+    second = build_episode_view(replay("e", [replace(EVENTS[0], retry_of="first"), *EVENTS[1:]]), ROW, POOL, 1).episode
+    assert second.retry_of == "first" and second.retried is None
+    older = json.loads(dump_event(EVENTS[0]))
+    del older["retry_of"]
+    assert load_event(json.dumps(older)) == EVENTS[0]

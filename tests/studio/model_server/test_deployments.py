@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy.exc import OperationalError
 from sqlmodel import Session, select
 
+from orchestrator.engine.events import ServedAs
 from orchestrator.traces.store import EpisodeRow, open_store
 from pool_registry.pool import rename_pool
 from pool_registry.storage.data_folder import find_home
@@ -100,10 +101,13 @@ def test_the_name_is_the_model_and_a_promotion_holds_from_the_next_request_on(st
         reply = ask(client, name)
         assert side_of(reply) == ("direct:agent", "serving") and reply.json()["model"] == name
         row = store.traces.episode(reply.headers["x-podium-trace"])
-        assert (row.started.served_as.deployment, row.started.served_as.side) == (name, "serving")
+        assert row.started.served_as == ServedAs(name, "serving", change=1)
         deployments.set_candidate(name, Candidate(orchestrator="direct:other"), "ada")
         deployments.promote(name, None, "ada", "a trial")
-        assert side_of(ask(client, name)) == ("direct:other", "serving")
+        promoted = ask(client, name)
+        assert side_of(promoted) == ("direct:other", "serving")
+        served = store.traces.episode(promoted.headers["x-podium-trace"]).started.served_as
+        assert served == ServedAs(name, "serving", change=3)
         streamed = ask(client, name, stream=True)
         assert side_of(streamed) == ("direct:other", "serving") and "hello" in streamed.text
         deployments.roll_back(name, "ada")

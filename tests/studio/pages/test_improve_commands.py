@@ -58,7 +58,7 @@ def test_enough_start_the_command_in_a_process_of_its_own(shop, monkeypatch):
     started = []
     monkeypatch.setattr(improve_commands, "start_improvement", lambda *arguments: started.append(arguments))
     add_tasks(pool, 20, 10)
-    assert commands.run("improve", {"pool": pool})["ok"] and started == [(home, pool, "")]
+    assert commands.run("improve", {"pool": pool})["ok"] and started == [(home, pool, "", False)]
 
 
 def test_one_that_runs_is_not_started_again_and_one_that_was_interrupted_goes_on(shop, monkeypatch):
@@ -72,6 +72,18 @@ def test_one_that_runs_is_not_started_again_and_one_that_was_interrupted_goes_on
     improvement.update(process="")
     assert commands.run("improvement", {"pool": pool})["improvement"]["state"] == "interrupted"
     assert commands.run("improve", {"pool": pool})["ok"] and len(started) == 1
+
+
+def test_one_that_was_interrupted_is_given_up_when_there_is_enough_for_another(shop, monkeypatch):
+    commands, pool, home = shop
+    started = []
+    monkeypatch.setattr(improve_commands, "start_improvement", lambda *arguments: started.append(arguments))
+    improvement = begin(home, pool, process=this_process())
+    assert "is being improved already" in str(commands.run("improve_anew", {"pool": pool})["problems"])
+    improvement.update(process="")
+    assert "there are 0 new tasks" in str(commands.run("improve_anew", {"pool": pool})["problems"]) and not started
+    add_tasks(pool, 20, 10)
+    assert commands.run("improve_anew", {"pool": pool})["ok"] and started == [(home, pool, "", True)]
 
 
 def test_what_the_gate_said_last_is_shown(shop):

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from orchestrator.failure_memory.lessons import LessonRow
+from orchestrator.traces.store import TraceFilter
 from pool_registry.pool import Limits
 from studio.orchestrators.notes import memory_note
 from studio.pages.pool.commands import PoolCommands
@@ -123,6 +124,58 @@ def test_a_lesson_is_kept_only_where_the_answer_is_right_with_it(runtime, comman
     ran(runtime, name)
     wait(lambda: runtime.store.lessons.count(name) == 1)
     assert send("try_lessons")["memory"]["count"] == 0, "wrong again: forgotten"
+
+
+def lessons_shown(runtime, episode):
+    return [row.sentence for row in runtime.store.traces.episode(episode).recalled.lessons]
+
+
+def retried(runtime, episode):
+    """What the trace of a failed run says of its second try, once it does."""
+    wait(lambda: runtime.store.traces.episode(episode).retried is not None)
+    return runtime.store.traces.episode(episode).retried
+
+
+def test_a_failed_run_is_tried_again_at_once_where_the_pool_wants_it(runtime, commands):
+    send, name = commands
+    assert send("set_memory", memory="rule", retry=True)["memory"]["retry"]
+    assert send("set_memory", memory="rule")["memory"]["retry"], "what is not named stays"
+    right = json.dumps({"answer": TASK.expected})
+    Endpoint.reply = staticmethod(
+        lambda messages: right if "which is wrong" in messages[-1]["content"] else '{"answer": "-1"}'
+    )
+    failed = runtime.start_episode(name, "model:boss:plan", TASK.query, user="ada")
+    second = retried(runtime, failed)
+    started = runtime.store.traces.episode(second.episode).started
+    assert second.correct and (started.retry_of, started.user) == (failed, "ada"), "whoever is forgotten takes it along"
+    (lesson,) = send("memory")["memory"]["lessons"]
+    assert lesson["retry"] == second.episode and lessons_shown(runtime, second.episode) == [lesson["sentence"]]
+
+    send("forget")
+    Endpoint.reply = staticmethod(lambda messages: '{"answer": "-1"}')
+    second = retried(runtime, ran(runtime, name))
+    assert not second.correct and send("memory")["memory"]["count"] == 0, "wrong again: forgotten"
+    assert runtime.store.traces.episode(second.episode).retried is None, "once"
+
+
+def test_a_second_try_has_what_its_run_left_and_none_is_made_where_that_is_nothing_or_plans_wait(runtime, commands):
+    send, name = commands
+    send("set_memory", memory="rule", retry=True)
+    limits = {"max_tokens": 10, "max_rounds": 1}
+    send("save_limits", limits=limits)
+    assert send("memory")["memory"]["retry"], "the form of the limits leaves it as it is"
+    spent = ran(runtime, name)
+    wait(lambda: runtime.store.lessons.count(name) == 1)
+    assert runtime.store.traces.episode(spent).usage.tokens >= 10
+    send("save_limits", limits={"max_tokens": 10_000, "max_rounds": 1})
+    send("save_mode", mode={"name": "review"})
+    send("forget")
+    ran(runtime, name)
+    wait(lambda: runtime.store.lessons.count(name) == 1)
+    time.sleep(0.3)
+    runtime.store.traces.flush()
+    search = TraceFilter(pool=name, limit=10)
+    assert [row for row in runtime.store.traces.search(search) if row.source == "evaluation"] == []
 
 
 def test_what_nothing_grades_or_no_reader_of_lessons_made_is_left_as_it_is(runtime, commands):

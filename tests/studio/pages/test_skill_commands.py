@@ -24,7 +24,7 @@ def send(commands, action, **fields):
 
 def test_a_skill_is_found_and_added_and_shown_with_its_record(commands, store):  # noqa: F811
     assert send(commands, "skills")["skills"] == {"skills": [], "candidates": []}
-    assert "No skill more" in send(commands, "find_skills")["message"]
+    assert "No plan skill more" in send(commands, "find_skills")["message"]
     record_two(store)
     (line,) = send(commands, "find_skills")["skills"]["candidates"]
     assert line["name"] == "calc_units" and line["parameters"] == ["number", "from_unit"] and not line["problem"]
@@ -33,8 +33,12 @@ def test_a_skill_is_found_and_added_and_shown_with_its_record(commands, store): 
     assert [row["name"] for row in reply["skills"]["skills"]] == ["calc_units"]
     assert "calc_units" in [card["name"] for card in reply["state"]["pool"]["workers"]]
 
+    reply = send(commands, "remove_skill", name="calc_units")
+    assert reply["skills"]["skills"] == [] and len(reply["state"]["pool"]["workers"]) == 2
+
 
 def test_what_cannot_be_added_is_refused_with_a_sentence(commands):
     assert "no skill 'x' was found" in str(send(commands, "add_skill", name="x")["problems"])
+    assert "has no skill 'calc'" in str(send(commands, "remove_skill", name="calc")["problems"])
     assert "list of names" in str(send(commands, "find_skills", allowed="units")["problems"])
     assert "no worker 'nobody'" in str(send(commands, "find_skills", allowed=["nobody"])["problems"])
