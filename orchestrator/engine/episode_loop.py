@@ -22,6 +22,7 @@ from orchestrator.engine.events import (
     EpisodeEnded,
     EpisodeStarted,
     Event,
+    FollowUp,
     Outcome,
     ParentStep,
     PlanDecided,
@@ -106,6 +107,7 @@ class EpisodeSpec:
     approved: bool = False  # a person wrote the plan: calls that have effects may be made
     mode: DeploymentMode | None = None  # of the episode around an inner one
     served_as: ServedAs | None = None
+    follow_up: FollowUp | None = None
 
 
 def new_episode_id() -> str:
@@ -474,6 +476,7 @@ class _Loop:
                 mode=self.release.gate.mode if self.release is not None else None,
                 run_limits=self.pool.run_limits or None,
                 served_as=spec.served_as,
+                follow_up=spec.follow_up,
             )
         )
 
