@@ -86,7 +86,9 @@ async def read_follow_up(
             "the run before limits who may see what its workers return, and this question would show its answer to the "
             "orchestrator; ask it without that answer"
         )
-    if len(understanding.readings) != 1:
+    if not understanding.readings:
+        return replace(understanding, problem=f"{understanding.problem}; write the question in full")
+    if len(understanding.readings) > 1:
         return understanding
     reading = understanding.readings[0]
     check_query(reading.question)
@@ -116,7 +118,7 @@ async def _ask_agents(
     budget = Budget(pool.pool.limits, pool.run_limits.max_cost)
     with charge_calls_to(budget.open_spending()):
         reply = await ask_agent(worker, text, before)
-    problem = f"{understanding.problem}; {reply.problem}" if reply.problem else ""
+    problem = f"{understanding.problem}, and {reply.problem}" if reply.problem else ""
     return replace(reply, problem=problem, usage=budget.usage)
 
 

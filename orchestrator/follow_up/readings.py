@@ -58,16 +58,16 @@ def list_readings(
     from a thread."""
     resolved = resolve_references(text, before)
     if resolved.problem:
-        return Understanding(problem=f"{resolved.problem}; write the question in full")
+        return Understanding(problem=resolved.problem)
     if pointer := find_pointer(resolved.text):
-        return Understanding(problem=f"no rule says what {_quote(pointer)} stands for; write the question in full")
+        return Understanding(problem=f"no rule says what {_quote(pointer)} stands for")
     if asks_by_itself(resolved.text):
         return Understanding((Reading(strip_joining(resolved.text), resolved.quotes),))
     fragment = read_fragment(resolved.text)
     questions = _list_questions(origin, fragment, workers) if fragment.words else []
     if not questions:
         phrase, question = _quote(fragment.phrase or text), _quote(origin.query)
-        return Understanding(problem=f"nothing in {question} can stand for {phrase}; write the question in full")
+        return Understanding(problem=f"nothing in {question} can stand for {phrase}")
     return Understanding(tuple(Reading(question, resolved.quotes) for question in questions))
 
 

@@ -111,13 +111,20 @@ def score_slots(question: str, slots: Sequence[Slot], fragment: Fragment) -> lis
     model: call it from a thread."""
     kinds = [_judge_kind(slot, fragment.words) for slot in slots]
     unsure = [slot for slot, kind in zip(slots, kinds, strict=True) if kind is None]
-    likeness = dict(zip((slot.text for slot in unsure), _measure_likeness(unsure, fragment.words), strict=True))
+    measured = [] if _needs_no_likeness(unsure, fragment) else unsure
+    scores = _measure_likeness(measured, fragment.words)
+    likeness = dict(zip((slot.text for slot in measured), scores, strict=True))
     return [_add_up(question, slot, fragment, kind, likeness) for slot, kind in zip(slots, kinds, strict=True)]
+
+
+def _needs_no_likeness(unsure: Sequence[Slot], fragment: Fragment) -> bool:
+    """Whether a fragment can go to one slot alone, and has its form: the sentence model takes seconds to load."""
+    return len(unsure) == 1 and not fragment.can_be_added and _has_same_form(unsure[0].text, fragment.words)
 
 
 def _add_up(question: str, slot: Slot, fragment: Fragment, kind: float | None, likeness: Mapping[str, float]) -> float:
     if kind is None:
-        kind = likeness[slot.text] + (SAME_FORM if _has_same_form(slot.text, fragment.words) else 0.0)
+        kind = likeness.get(slot.text, 0.0) + (SAME_FORM if _has_same_form(slot.text, fragment.words) else 0.0)
     match = slot.find(question)
     before = (match["preposition"] or "").casefold() if match else ""
     return 0.0 if kind < MIN_KIND else min(kind, SURE) + SAME_PREPOSITION * (before == fragment.preposition != "")

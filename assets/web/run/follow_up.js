@@ -19,8 +19,8 @@ export function threadLines({ follow_up: followUp }) {
   const list = el("ol.run-thread-before", { "aria-label": "Questions before" });
   for (const run of followUp.before.slice(-SHOWN)) list.append(el("li", {}, ...runLine(run.episode, run.question, run.answer)));
   const typed = el("q", {}, followUp.text);
-  const line = el("p.run-thread-typed", { title: followUp.seen }, typed, " ", followUp.how, ":");
-  return [el("div.run-thread", { "data-testid": "thread" }, list, line)];
+  const line = el("p.run-thread-typed", {}, typed, " ", followUp.how, ":");
+  return [el("div.run-thread", { "data-testid": "thread" }, list, el("p.run-thread-seen", {}, followUp.seen), line)];
 }
 
 /**

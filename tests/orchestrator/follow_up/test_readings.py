@@ -112,9 +112,9 @@ def test_where_two_places_fit_alike_both_are_offered():
 
 
 @pytest.mark.parametrize("text", ["and cheese?", "why?", "thanks", "?", "and 7?"])
-def test_where_nothing_fits_a_sentence_says_so_and_what_to_do(text):
+def test_where_nothing_fits_a_sentence_says_so(text):
     result = understand(LOAF, text)
-    assert result.readings == () and "What does a rye loaf cost?" in result.problem and "in full" in result.problem
+    assert result.readings == () and "What does a rye loaf cost?" in result.problem
 
 
 def test_a_number_takes_no_place_of_a_word_nor_a_word_of_a_number():
@@ -169,7 +169,7 @@ def test_that_is_the_number_before_where_a_unit_or_a_sum_follows(text, question)
 @pytest.mark.parametrize("text", ["What is its price?", "and where does she live?", "how much are those?"])
 def test_what_points_at_something_unnamed_is_not_asked_alone(text):
     result = understand(LOAF, text, "Ada")
-    assert result.readings == () and "stands for" in result.problem and "in full" in result.problem
+    assert result.readings == () and "stands for" in result.problem
 
 
 @given(st.text(max_size=60), st.text(max_size=40))

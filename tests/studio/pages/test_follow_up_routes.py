@@ -66,6 +66,7 @@ def test_a_follow_up_is_a_run_of_a_question_that_stands_alone(client, runtime, r
 
 
 def test_the_head_shows_what_was_typed_and_what_was_before(client, runtime, run):
+    from studio.episode_documents.replay_document import build_replay
     from studio.episode_documents.view import build_episode_view
 
     first = run("What is 6 * 7?")
@@ -76,6 +77,10 @@ def test_the_head_shows_what_was_typed_and_what_was_before(client, runtime, run)
     (before,) = head.follow_up.before
     assert (before.episode, before.question, before.answer) == (first.id, "What is 6 * 7?", "42")
     assert "nothing of the runs before" in head.follow_up.seen
+    replay = build_replay(episode, runtime.store.traces.row(key))
+    assert replay["view"]["episode"]["follow_up"] is None and "6 * 7" not in json.dumps(replay), (
+        "others see this run alone"
+    )
 
 
 def test_where_two_fit_nothing_starts_before_one_is_chosen(client, runtime, run):
@@ -101,7 +106,10 @@ def test_where_none_fits_an_agent_reads_it_and_the_run_pays(client, runtime, run
     assert second.usage.tokens == first.usage.tokens + 15 == runtime.store.traces.row(second.id).tokens
     Endpoint.reply = staticmethod(lambda messages: "UNCLEAR")
     refused = follow(client, first.id, "why?")
-    assert refused["episode"] == "" and "in full; ada could not read it either" in refused["problem"]
+    assert (
+        refused["episode"] == ""
+        and "and ada could not read it either; write the question in full" in refused["problem"]
+    )
 
 
 def test_an_answer_made_of_hidden_outputs_is_not_shown(client, runtime, run):
