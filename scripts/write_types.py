@@ -30,6 +30,7 @@ from studio.pages.pool.evidence_commands import DescriptionProposal, EvidenceDoc
 from studio.pages.pool.orchestrator_list import OrchestratorLine
 from studio.pages.publish import schema as publish
 from studio.pages.run import what_if_documents as what_if
+from studio.pages.run.follow_up_routes import FollowUpReply, FollowUpRuns
 from studio.pages.serve.schema import NewToken, ServeState
 from studio.pages.tasks.documents import CandidatesDocument
 from studio.pages.traces.routes import TracePage
@@ -58,6 +59,8 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     DescriptionProposal,
     EpisodeView,
     EvidenceDocument,
+    FollowUpReply,
+    FollowUpRuns,
     ImproveDocument,
     JobDocument,
     JobLine,

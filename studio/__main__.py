@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from typing import Annotated, Literal
 
@@ -14,6 +13,7 @@ from studio.cli import (
     binding,
     credit,
     export,
+    follow_up,
     foreign_checkpoints,
     housekeeping,
     improve,
@@ -35,7 +35,7 @@ from studio.cli.options import (
     WithoutWorkerOption,
     open_prepared_store,
 )
-from studio.cli.result import print_result
+from studio.cli.result import print_run
 from studio.cli.serving import approvals, deployments, mcp, serve
 from trainer.__main__ import tasks_app
 from trainer.cli.command_line import run_command_line
@@ -56,6 +56,7 @@ app.command()(deployments.rollback)
 app.command()(mcp.mcp)
 app.command()(publish.publish)
 app.command("what-if")(what_if.what_if)
+app.command("follow-up")(follow_up.follow_up)
 app.command()(approvals.approvals)
 app.command()(binding.binding)
 app.command("make-orchestrator")(foreign_checkpoints.make_orchestrator)
@@ -133,17 +134,8 @@ def run(
     """Run one query without the page. Exit code 0: answered, 1: not answered, 2: bad input, 3: its plan waits for a
     person (see podium approvals)."""
     from pool_registry.calls.run_limits import build_run_limits, parse_seen_by
-    from studio.episode_documents.audit import describe_audit
-    from studio.episode_documents.trace import (
-        describe_bindings,
-        describe_final,
-        describe_limits,
-        describe_retry,
-        shown_answer,
-    )
     from studio.headless import run_once
     from studio.orchestrators.default import choose_default
-    from studio.orchestrators.offers import list_offers
 
     with open_prepared_store(home) as store:
         stored = store.pools.latest(pool).pool
@@ -152,23 +144,7 @@ def run(
         name = add_options(orchestrator or choose_default(stored), options)
         limits = build_run_limits(without_worker or (), max_cost, parse_seen_by(seen_by or ()))
         document = asyncio.run(run_once(store, pool, name, query, mode, limits))
-        document = approvals.ask_until_over(store, document)
-        if document["outcome"] == "waiting":
-            approvals.print_outcome(store, document, as_json)
-        episode = store.traces.episode(document["id"])
-    typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else shown_answer(document))
-    if not as_json:
-        about = (
-            *describe_bindings(document),
-            *describe_audit(document["audit"]),
-            *describe_limits(document),
-            *describe_retry(document),
-        )
-        for line in (*about, *describe_final(document)):
-            typer.echo(line, err=True)
-    print_result(document, episode, list_offers(episode, stored))
-    if document["outcome"] != "answered":
-        raise typer.Exit(1)
+        print_run(store, document, stored, as_json)
 
 
 @app.command()

@@ -20,7 +20,7 @@ from orchestrator.engine.episode_loop import (
     resume_episode,
     run_episode,
 )
-from orchestrator.engine.events import ServedAs
+from orchestrator.engine.events import FollowUp, ServedAs
 from orchestrator.engine.release import Approver, Decision, PlanRelease, leave_waiting
 from orchestrator.errors import InvalidEdits
 from orchestrator.failure_memory.decay import note_use
@@ -109,13 +109,14 @@ def prepare_run(
     run_limits: RunLimits = NO_RUN_LIMITS,
     for_person: bool = True,
     served_as: ServedAs | None = None,
+    follow_up: FollowUp | None = None,
     approve: Approver = leave_waiting,
     wrap: Callable[[Orchestrator], Orchestrator] = lambda orchestrator: orchestrator,
 ) -> RecordedRun:
     """Prepare a run of `query` on an open pool. `sink` replaces the store's traces, `limits` and `mode` the pool's.
     `run_limits` are what the caller limits this run to. `approve` is asked about plans that may not run by themselves;
     `wrap` puts something around the orchestrator. `for_person`: the answer is put into words, unless the orchestrator's
-    name switches that off.
+    name switches that off. `follow_up` says which run it goes on with; what was used to understand it is charged here.
 
     Raises InvalidQuery, InvalidRunLimits and UnknownOrchestrator; the run itself raises none.
     """
@@ -125,8 +126,10 @@ def prepare_run(
     task = find_known_task(pool.pool.name, query) if graded else None
     policy = wrap(make_orchestrator_with_memory(store, pool, orchestrator, task))
     spec = EpisodeSpec(query, task=task.ref if task else None, id=new_episode_id(), user=user, source=source,
-                       served_as=served_as)  # fmt: skip
+                       served_as=served_as, follow_up=follow_up)  # fmt: skip
     budget = Budget(limits or pool.pool.limits, pool.run_limits.max_cost)
+    if follow_up is not None:
+        budget.spending.charge(follow_up.usage)
     release = make_release(store, pool, mode or pool.pool.mode, task, approve)
     start = partial(
         run_episode, spec, policy, pool, limits=limits, sink=sink or store.traces, budget=budget, release=release,

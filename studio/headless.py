@@ -8,6 +8,8 @@ from typing import Any
 from orchestrator.engine.edits import AnyEdit
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import check_query
+from orchestrator.engine.events import FollowUp
+from orchestrator.follow_up.readings import Understanding
 from orchestrator.traces.store import Store
 from orchestrator.what_if import vary
 from pool_registry.calls.call_cache import CallCache
@@ -19,6 +21,7 @@ from pool_registry.pool import Pool
 from studio.approvals import WaitingPlan, claim_plan, make_decision
 from studio.episode_documents.trace import build_trace_document
 from studio.episodes import RecordedRun, prepare_resumed, prepare_run, prepare_variation
+from studio.follow_ups import ReadyFollowUp, read_follow_up
 from studio.forks import fork_for
 
 
@@ -29,18 +32,30 @@ async def run_once(
     query: str,
     mode: ModeName | None = None,
     run_limits: RunLimits = NO_RUN_LIMITS,
+    follow_up: FollowUp | None = None,
 ) -> dict[str, Any]:
     """Run the query to its end, recorded like any other episode, or until its plan waits for a person; returns its
-    trace document. `mode` replaces the pool's, `run_limits` are what it is limited to.
+    trace document. `mode` replaces the pool's, `run_limits` are what it is limited to, `follow_up` what it goes
+    on with.
 
     Raises PoolError or OrchestratorError when it cannot start.
     """
     check_query(query)
     async with live_pool(store.pools.latest(pool_name).pool, CallCache(DatabaseCacheStore(store.engine))) as pool:
         chosen = pool.pool.mode.model_copy(update={"name": mode}) if mode else None
-        episode = await _finish(prepare_run(store, pool, orchestrator, query, mode=chosen, run_limits=run_limits))
+        run = prepare_run(store, pool, orchestrator, query, mode=chosen, run_limits=run_limits, follow_up=follow_up)
+        episode = await _finish(run)
     store.traces.flush()
     return build_trace_document(store, store.traces.row(episode.id))
+
+
+async def read_once(
+    origin: Episode, text: str, pool: Pool, agents: Sequence[str], question: str = ""
+) -> ReadyFollowUp | Understanding:
+    """The question that a follow-up of a recorded run means, or what there is to choose from. Raises what
+    `read_follow_up` raises, and InvalidPool."""
+    async with live_pool(pool) as live:
+        return await read_follow_up(origin, text, live, agents, question)
 
 
 async def decide_once(

@@ -18,6 +18,7 @@ from orchestrator.approval.records import Verdict
 from orchestrator.engine.budget import Budget
 from orchestrator.engine.edits import AnyEdit
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.events import FollowUp
 from orchestrator.errors import InvalidEdits, OrchestratorError
 from orchestrator.policies.model import warm_up
 from orchestrator.traces.store import Store
@@ -86,9 +87,11 @@ class Runtime:
         user: str = "",
         mode: ModeName | None = None,
         run_limits: RunLimits = NO_RUN_LIMITS,
+        follow_up: FollowUp | None = None,
     ) -> str:
         """Start an episode and return its id as soon as its trace has begun. `user` is by default the user of
-        the current request, `mode` the pool's; `run_limits` are what the run is limited to.
+        the current request, `mode` the pool's; `run_limits` are what the run is limited to, `follow_up` what it goes
+        on with.
 
         Raises PoolError or OrchestratorError when it cannot start or cannot be recorded.
         """
@@ -96,7 +99,16 @@ class Runtime:
         settings = pool.pool.mode.model_copy(update={"name": mode}) if mode else None
         user = user or current_user.get()
         return self._start(
-            lambda: prepare_run(self.store, pool, orchestrator, query, user=user, mode=settings, run_limits=run_limits)
+            lambda: prepare_run(
+                self.store,
+                pool,
+                orchestrator,
+                query,
+                user=user,
+                mode=settings,
+                run_limits=run_limits,
+                follow_up=follow_up,
+            )
         )
 
     def find_rights(self, user: str) -> Rights:

@@ -501,6 +501,8 @@ export interface EpisodeHead {
   depth: number;
   parent: ParentStep | null;
   what_if_of: string | null;
+  /** None where it goes on with no other run. */
+  follow_up: FollowUpView | null;
   task: TaskRef | null;
   verdict: Verdict | null;
   /** Why the answer has no verdict: a cap, or a failed verifier. */
@@ -686,6 +688,36 @@ export interface FinalAnswerView {
   plan_answer: string | null;
   /** The steps whose outputs it was shown. */
   sources: number[];
+}
+
+/** A run that goes on with another. */
+export interface FollowUpLine {
+  episode: string;
+  query: string;
+  answer: string | null;
+}
+
+/** The run that was started; else the questions to choose from, or why there is none. */
+export interface FollowUpReply {
+  episode: string;
+  readings: string[];
+  problem: string;
+}
+
+/** The runs that go on with one, oldest first. */
+export interface FollowUpRuns {
+  runs: FollowUpLine[];
+}
+
+/** What a run goes on with: the words that were typed, and how they became its query. */
+export interface FollowUpView {
+  text: string;
+  /** Such as "understood as"; the query follows. */
+  how: string;
+  /** What this run sees of the runs before, in a sentence. */
+  seen: string;
+  /** The latest run is the last. */
+  before: RunBefore[];
 }
 
 /** Every template, and the models on which a role agent can run. */
@@ -1573,6 +1605,14 @@ export interface RoundDocument {
   steps: PlannedStep[];
   rounds: number;
   fresh: number;
+}
+
+/** A run that a thread began with. */
+export interface RunBefore {
+  episode: string;
+  question: string;
+  /** As a person read it; "" where it had none. */
+  answer: string;
 }
 
 /** A recorded run that can be shown; `shown` are those that a page shows when nobody chooses: right or starred. */

@@ -171,8 +171,9 @@ class Episode:
 
     @property
     def usage(self) -> Usage:
-        """Tokens and cost of every turn, every step and the final answer so far."""
-        total = NO_USAGE
+        """Tokens and cost of every turn, every step and the final answer so far, and of what understood a follow-up."""
+        follow_up = self.started.follow_up if self.started else None
+        total = follow_up.usage if follow_up else NO_USAGE
         for done in self.rounds:
             if done.turn is not None:
                 total += done.turn.usage

@@ -22,6 +22,7 @@ from orchestrator.engine.events import (
     EpisodeEnded,
     EpisodeStarted,
     Event,
+    FollowUp,
     Outcome,
     ParentStep,
     PlanDecided,
@@ -107,6 +108,7 @@ class EpisodeSpec:
     mode: DeploymentMode | None = None  # of the episode around an inner one
     served_as: ServedAs | None = None
     retry_of: str = ""  # the failed episode whose lesson it is shown
+    follow_up: FollowUp | None = None
 
 
 def new_episode_id() -> str:
@@ -476,6 +478,7 @@ class _Loop:
                 run_limits=self.pool.run_limits or None,
                 served_as=spec.served_as,
                 retry_of=spec.retry_of,
+                follow_up=spec.follow_up,
             )
         )
 

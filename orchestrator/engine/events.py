@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter
 from orchestrator.approval.records import AskReason, PlanEstimate, Verdict
 from orchestrator.engine.edits import Edit, WhatIf
 from orchestrator.plan import Turn
-from pool_registry.actions import JsonValue, Observation, clean_text
+from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage, clean_text
 from pool_registry.calls.run_limits import RunLimits
 from pool_registry.deployment_mode import DeploymentMode
 from pool_registry.forks.differences import Change
@@ -65,6 +65,30 @@ class ServedAs:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """A run that a thread began with: its question, its answer as a person read it, and the plan's own, None where
+    that was none or too long to keep."""
+
+    episode: str
+    question: str
+    answer: str
+    value: JsonValue = None
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """That an episode goes on with another run: what was typed, and the runs before, the latest last. Its query is how
+    that was understood, by rule, by a person, or by an agent with its `usage`; `quotes` says that it holds a part of an
+    earlier answer."""
+
+    text: str
+    before: tuple[EarlierRun, ...]
+    by: str
+    quotes: bool = False
+    usage: Usage = NO_USAGE
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodeStarted:
     query: str
     pool: str
@@ -83,6 +107,7 @@ class EpisodeStarted:
     run_limits: RunLimits | None = None  # what the caller of this run allowed it; None: all that its pool allows
     served_as: ServedAs | None = None  # None: not a request to a deployment
     retry_of: str = ""  # the failed episode whose lesson this one is shown
+    follow_up: FollowUp | None = None  # None: it goes on with no other run
     type: Literal["episode_started"] = "episode_started"
 
 

@@ -172,6 +172,12 @@ class TraceStore:
         with Session(self._engine) as session:
             return list(session.exec(query.order_by(col(EpisodeRow.started_at).desc()).limit(100)))
 
+    def list_follow_ups(self, episode_id: str) -> list[EpisodeRow]:
+        """The runs that go on with an episode, oldest first."""
+        query = select(EpisodeRow).where(EpisodeRow.continues == episode_id)
+        with Session(self._engine) as session:
+            return list(session.exec(query.order_by(col(EpisodeRow.started_at)).limit(100)))
+
     def list_pools(self) -> list[str]:
         """List the pools that a person, or a client, has run something on: none that was drawn for a task."""
         listed = select(PoolHeadRow.name)

@@ -45,6 +45,7 @@ class EpisodeRow(SQLModel, table=True):
     deployment: str = Field(default="", index=True)
     side: str = ""  # of the deployment: serving, candidate or shadow
     shadow_of: str = ""
+    continues: str | None = Field(default=None, index=True)
 
     @property
     def counts(self) -> StepCounts:

@@ -3,16 +3,47 @@ verified it, and what to try next."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from orchestrator.reader.refusal import is_refusal
+from studio.cli.serving import approvals
 
 if TYPE_CHECKING:
     from orchestrator.engine.episode import Episode
+    from orchestrator.traces.store import Store
+    from pool_registry.pool import Pool
     from studio.episode_documents.schema import Offer
+
+
+def print_run(store: Store, document: dict[str, Any], pool: Pool, as_json: bool) -> None:
+    """Print how a run went, once its plans are decided; exits with 3 where one still waits, with 1 where there is no
+    answer."""
+    from studio.episode_documents.audit import describe_audit
+    from studio.episode_documents.trace import (
+        describe_bindings,
+        describe_final,
+        describe_limits,
+        describe_retry,
+        shown_answer,
+    )
+    from studio.orchestrators.offers import list_offers
+
+    document = approvals.ask_until_over(store, document)
+    if document["outcome"] == "waiting":
+        approvals.print_outcome(store, document, as_json)
+    typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else shown_answer(document))
+    if not as_json:
+        about = (*describe_bindings(document), *describe_audit(document["audit"]), *describe_limits(document))
+        for line in (*about, *describe_retry(document), *describe_final(document)):
+            typer.echo(line, err=True)
+    episode = store.traces.episode(document["id"])
+    print_result(document, episode, list_offers(episode, pool))
+    if document["outcome"] != "answered":
+        raise typer.Exit(1)
 
 
 def print_result(document: Mapping[str, Any], episode: Episode, offers: list[Offer]) -> None:

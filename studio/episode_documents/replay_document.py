@@ -32,11 +32,12 @@ class Headline:
 def build_replay(
     episode: Episode, headline: Any, pool: Pool | None = None, version: int | None = None
 ) -> dict[str, Any]:
-    """The episode so far, as schema.py's `Replay`. `headline` is a `Headline` or an `EpisodeRow`."""
+    """The episode so far, as schema.py's `Replay`. `headline` is a `Headline` or an `EpisodeRow`. A follow-up stands
+    there without the runs before it: who shows this one to others has not chosen those."""
+    view = build_episode_view(episode, headline, pool, version)
+    head = view.episode.model_copy(update={"follow_up": None, "served": None})  # nobody reaches its deployment there
     steps = {str(k): build_step_detail(episode, k, pool) for k in episode.steps}
     turns = {str(played.number): build_turn_detail(episode, played.number) for played in episode.rounds}
-    view = build_episode_view(episode, headline, pool, version)
-    head = view.episode.model_copy(update={"served": None})  # nobody reaches its deployment there
     return Replay(
         view=view.model_copy(update={"episode": head}),
         steps={k: step for k, step in steps.items() if step},

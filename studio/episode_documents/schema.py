@@ -157,6 +157,23 @@ class RetriedView(PageDocument):
     correct: bool
 
 
+class RunBefore(PageDocument):
+    """A run that a thread began with."""
+
+    episode: str
+    question: str
+    answer: str = Field(description='As a person read it; "" where it had none.')
+
+
+class FollowUpView(PageDocument):
+    """What a run goes on with: the words that were typed, and how they became its query."""
+
+    text: str
+    how: str = Field(description='Such as "understood as"; the query follows.')
+    seen: str = Field(description="What this run sees of the runs before, in a sentence.")
+    before: list[RunBefore] = Field(description="The latest run is the last.")
+
+
 class EpisodeHead(PageDocument):
     """What stands above an episode's graph."""
 
@@ -176,6 +193,7 @@ class EpisodeHead(PageDocument):
     depth: int
     parent: ParentStep | None
     what_if_of: str | None
+    follow_up: FollowUpView | None = Field(description="None where it goes on with no other run.")
     task: TaskRef | None
     verdict: Verdict | None
     not_judged: str | None = Field(description="Why the answer has no verdict: a cap, or a failed verifier.")

@@ -42,6 +42,7 @@ def build_trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
         "pool": row.pool,
         "pool_hash": row.pool_hash,
         "started_at": row.started_at,
+        "follow_up": asdict(follow_up) if (follow_up := episode.started and episode.started.follow_up) else None,
         "served_as": asdict(served_as) if (served_as := episode.started and episode.started.served_as) else None,
         "retry_of": episode.started.retry_of if episode.started else "",
         "retried": asdict(episode.retried) if episode.retried else None,

@@ -32,6 +32,7 @@ from studio.episode_documents.audit import build_request, list_audit
 from studio.episode_documents.chance import show_chance
 from studio.episode_documents.context import describe_use, estimate_turn_context
 from studio.episode_documents.final_answer import build_final_view
+from studio.episode_documents.follow_up import build_follow_up_view
 from studio.episode_documents.schema import (
     AgreementView,
     AnswerChance,
@@ -119,6 +120,7 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None, offers: Sequen
         depth=row.depth,
         parent=started.parent if started else None,
         what_if_of=started.what_if.episode if started and started.what_if else None,
+        follow_up=build_follow_up_view(started.follow_up) if started and started.follow_up else None,
         task=started.task if started else None,
         verdict=_build_verdict(episode, graded) if graded else None,
         not_judged=episode.not_judged.reason if episode.not_judged else None,

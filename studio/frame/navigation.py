@@ -63,6 +63,7 @@ BUILT_IN = (
             "run/run_view.css",
             "run/composer.css",
             "run/keep_task.css",
+            "run/follow_up.css",
             "what_if/what_if.css",
             "approval/approval.css",
             "credit/credit.css",

@@ -151,8 +151,8 @@ def forget(store: Store, sender: Sender, dry_run: bool = False) -> Forgotten:
 
 
 def _find_runs(engine: Engine, conditions: Sequence[ColumnElement[bool]]) -> tuple[dict[str, str], list[str]]:
-    """The queries of the runs by id, with the episodes inside them and the what-ifs made of them, and the ids of those
-    that have not ended."""
+    """The queries of the runs by id, with the episodes inside them, the what-ifs made of them and the runs that go on
+    with them, and the ids of those that have not ended."""
     with Session(engine) as session:
         rows = session.exec(select(EpisodeRow.id, EpisodeRow.query, EpisodeRow.state).where(*conditions)).all()
         under_way = [key for key, _, state in rows if state in UNDER_WAY]
@@ -161,7 +161,7 @@ def _find_runs(engine: Engine, conditions: Sequence[ColumnElement[bool]]) -> tup
         while sources:
             made = dict[str, str]()
             for ids in _split(sources):
-                columns = (EpisodeRow.parent, EpisodeRow.what_if_of, EpisodeRow.shadow_of)
+                columns = (EpisodeRow.parent, EpisodeRow.what_if_of, EpisodeRow.shadow_of, EpisodeRow.continues)
                 descends = or_(*(col(column).in_(ids) for column in columns))
                 made |= dict(session.exec(select(EpisodeRow.id, EpisodeRow.query).where(descends)).all())
             sources = [key for key in made if key not in chosen]

@@ -4,6 +4,7 @@ import { copyButton, count, dollars, el, seconds } from "../lib/dom.js";
 import { exportMenu } from "../lib/export_menu.js";
 import { describeSteps, isOver, outcomeChip } from "../lib/outcome.js";
 import { SAVE, STAR, starButton } from "../lib/star.js";
+import { FollowUpForm, threadLines } from "./follow_up.js";
 import { keepTaskButton } from "./keep_task.js";
 import { offerList } from "./offers.js";
 import { Thumbs, verdictChip } from "./verdict.js";
@@ -30,6 +31,7 @@ export class Summary {
     /** @type {(() => void) | null} */
     this.onJudged = null; // hears that a person has said whether the answer is right; without it nobody is asked
     this.thumbs = new Thumbs(() => this.onJudged?.());
+    this.followUp = new FollowUpForm((id) => this.onStarted(id));
     this.root = el("section.run-summary", { "aria-label": "Summary" });
   }
 
@@ -66,6 +68,7 @@ export class Summary {
       ...(episode.chance ? this.chanceLine(episode) : this.agreementLine(episode)), ...this.confidenceLine(episode),
       result(episode, this.onJudged ? this.thumbs.show(episode) : []), ...this.finalLine(episode),
       ...(episode.out_of_depth?.beyond || !episode.chance ? depthLine(episode) : []),
+      ...(this.onJudged ? this.followUp.show(episode) : []),
       figures(totals, episode, clock),
       ...(episode.offers.length ? [offerList(episode, this.onStarted)] : []),
     );
@@ -185,7 +188,7 @@ function heading(episode, actions, lines) {
   if (episode.limits.length) line.append(el("span.run-summary-about", { "data-testid": "limits" }, episode.limits.join(" ")));
   line.append(...lines);
   line.append(el("div.run-summary-actions", {}, ...actions));
-  return el("div.run-summary-heading", {}, line, el("p.run-summary-query", { tabindex: "0" }, episode.query));
+  return el("div.run-summary-heading", {}, line, ...threadLines(episode), el("p.run-summary-query", { tabindex: "0" }, episode.query));
 }
 
 /** The second try of a failed run, with its lesson, and the way back from it.

@@ -26,6 +26,7 @@ from studio.frame.document import PageDocument
 from studio.orchestrators.choices import split_orchestrator_name
 from studio.pages.run.approval_routes import approval_routes, list_routes
 from studio.pages.run.credit_routes import credit_routes
+from studio.pages.run.follow_up_routes import follow_up_routes
 from studio.pages.run.stream import POLL_S, EpisodeFeeds
 from studio.pages.run.what_if_routes import what_if_routes
 from studio.runtime import Runtime
@@ -159,6 +160,7 @@ def routes(runtime: Runtime) -> APIRouter:
     router.include_router(what_if_routes(runtime))
     router.include_router(approval_routes(runtime))
     router.include_router(credit_routes(runtime))
+    router.include_router(follow_up_routes(runtime))
     everything = APIRouter()
     everything.include_router(router)
     everything.include_router(list_routes(runtime))

@@ -203,6 +203,14 @@ def test_what_ifs_of_others_go_with_the_question_that_they_repeat(store):
     assert find(store.home.root, ANN) == []
 
 
+def test_follow_ups_of_others_go_with_the_answers_that_they_keep(store):
+    original, later = run(store, "ann", f"What of {ANN}?"), run(store, "bob", "And of the rest?", source="mine")
+    with writing(store.engine) as session:
+        session.get(EpisodeRow, later).continues = original
+    assert forget(store, Sender(user="ann")).counts["runs"] == 2
+    assert find(store.home.root, ANN) == [] and store.traces.search(TraceFilter(limit=100)) == []
+
+
 def test_times_and_sources_choose_what_goes(store):
     old, new = run(store, "ann", "a question of before"), run(store, "ann", "a question of now")
     own = run(store, "ann", "a question on the page", source="mine")

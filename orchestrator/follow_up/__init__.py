@@ -1,0 +1,1 @@
+"""Follow-up questions: what a person asks about a run that has ended, rewritten into a question that stands alone."""

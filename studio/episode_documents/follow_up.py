@@ -1,0 +1,26 @@
+"""A follow-up question as the Run page and the command line show it: how it was understood, and what of the runs before
+it sees."""
+
+from __future__ import annotations
+
+from orchestrator.engine.events import FollowUp
+from studio.episode_documents.schema import FollowUpView, RunBefore
+
+HOW = {"rule": "understood as", "person": "asked in full as"}  # by FollowUp.by; anyone else is an agent
+UNSEEN = "Its workers see nothing of the runs before."
+QUOTED = "Its workers see nothing of the runs before but what this question quotes."
+
+
+def describe_reader(follow_up: FollowUp) -> str:
+    """How a follow-up became the question that follows."""
+    return HOW.get(follow_up.by, f"understood by {follow_up.by} as")
+
+
+def build_follow_up_view(follow_up: FollowUp) -> FollowUpView:
+    """What a run goes on with."""
+    return FollowUpView(
+        text=follow_up.text,
+        how=describe_reader(follow_up),
+        seen=QUOTED if follow_up.quotes else UNSEEN,
+        before=[RunBefore(episode=run.episode, question=run.question, answer=run.answer) for run in follow_up.before],
+    )
