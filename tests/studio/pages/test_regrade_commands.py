@@ -70,7 +70,7 @@ def test_what_is_wrong_with_an_edit_or_a_source_is_a_sentence(evaluated):
     _, send, file = evaluated
     reply = send("regrade", edits=[{**EDIT, "answer": "many"}])
     assert reply["problems"][0][0] == "edits" and "is no number" in reply["problems"][0][1]
-    assert "generates its tasks" in send("regrade_tasks", source="ledger")["tasks"]["problem"]
+    assert "are generated, and would grade as before" in send("regrade_tasks", source="ledger")["tasks"]["problem"]
     assert "cannot be read" in send("regrade_tasks", source=f"file:{file}x")["tasks"]["problem"]
     assert not send("regrade", job="nobody")["ok"]
 
