@@ -18,6 +18,7 @@ from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.plan import Turn
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.language_models.skills import load_skills
+from pool_registry.pool import Pool
 from studio.__main__ import app
 from studio.coding_agent import create_workshop_server
 from studio.export.server_json import SCHEMA
@@ -79,10 +80,11 @@ def test_it_finds_a_run_and_reads_its_steps(runtime, episode):
 
 
 def test_it_adds_tasks_to_a_pool(runtime):
+    runtime.store.pools.save(Pool(name="sums"))  # no other test adds tasks to it
     tasks = [{"query": "What is 2 + 3?", "answer": 5}, {"query": "And 2 + 4?", "answer": 6, "split": "test"}]
-    assert call(runtime, "add_tasks", pool="starter", tasks=tasks)["added"] == 2
-    assert call(runtime, "list_tasks", pool="starter")["total"] == 2
-    [held_out] = call(runtime, "list_tasks", pool="starter", split="test")["tasks"]
+    assert call(runtime, "add_tasks", pool="sums", tasks=tasks)["added"] == 2
+    assert call(runtime, "list_tasks", pool="sums")["total"] == 2
+    [held_out] = call(runtime, "list_tasks", pool="sums", split="test")["tasks"]
     assert held_out["answer"] == 6
     assert "nowhere" in call(runtime, "add_tasks", pool="nowhere", tasks=tasks)
 
