@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from orchestrator.engine.episode import Episode
 from orchestrator.follow_up.words import Fragment
@@ -175,7 +176,7 @@ def _read_form(text: str) -> str:
     form = re.sub(
         r"[^\W\d_]+", lambda match: "A" if match[0].isupper() and len(match[0]) > 1 else _form_word(match[0]), form
     )
-    return re.sub(r"(\S+)(?: \1)+", r"\1", form)
+    return " ".join(word for word, _ in groupby(form.split(" ")))
 
 
 def _form_word(word: str) -> str:

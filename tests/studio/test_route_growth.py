@@ -74,6 +74,7 @@ STUDIO: Mapping[str, Any] = {
     "/api/episodes/{episode_id}/approval": {"verdict": "approve", "note": "So.", "edits": EDITS},
     "/api/episodes/{episode_id}/approval/check": {"round": 1, "edits": EDITS},
     "/api/episodes/{episode_id}/credit": "nothing",
+    "/api/episodes/{episode_id}/follow-up": {"text": "and 3?", "question": "What is 3?"},
     "/api/episodes/{episode_id}/star": {"on": "yes"},
     "/api/episodes/{episode_id}/task": {"answer": "42"},
     "/api/episodes/{episode_id}/verdict": {"answer": "42"},
