@@ -48,6 +48,23 @@ def lesson_kinds() -> str:
     return markdown(("kind", "role", "what it is"), [(f"`{kind.name}`", kind.role, kind.summary) for kind in kinds])
 
 
+def composed_domains() -> str:
+    """How much there is to compose questions from."""
+    from podium_lessons.composed.domain import is_held_out, list_domains, load_domain
+
+    fields = [
+        field
+        for name in list_domains()
+        for thing in load_domain(name).things.values()
+        for field in thing.fields.values()
+    ]
+    kept = sum(map(is_held_out, list_domains()))
+    row = [len(list_domains()), kept, len(fields), sum(len(field.asks) for field in fields)]
+    return markdown(
+        ("domains", "kept from training", "fields", "questions for a field"), [[f"{count:,}" for count in row]]
+    )
+
+
 def families() -> str:
     """The generated families of tasks."""
     use = {False: "to learn on", True: "kept for judging"}
@@ -211,6 +228,7 @@ TABLES: dict[str, Callable[[], str]] = {
     for table in (
         policies,
         worker_kinds,
+        composed_domains,
         lesson_kinds,
         families,
         presets,

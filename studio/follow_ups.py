@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
@@ -16,9 +17,10 @@ from orchestrator.engine.episode_loop import check_query
 from orchestrator.engine.events import SERVED, EarlierRun, FollowUp
 from orchestrator.errors import OrchestratorError
 from orchestrator.follow_up.ask_agent import ask_agent
-from orchestrator.follow_up.readings import RULE, Understanding, list_readings
+from orchestrator.follow_up.readings import Understanding, list_readings
 from orchestrator.traces.store import Store
 from pool_registry.actions import JsonValue, as_text
+from pool_registry.calls.effect_free_pool import list_refused_workers
 from pool_registry.calls.live_pool import LivePool, list_sources
 from pool_registry.calls.spending import charge_calls_to
 from pool_registry.text import one_line, shorten
@@ -28,7 +30,6 @@ MAX_TEXT_CHARS = 2000
 MAX_BEFORE = 20  # earlier runs that a thread keeps, the latest
 MAX_ANSWER_CHARS = 2000
 MAX_VALUE_CHARS = 10_000
-PERSON = "person"  # FollowUp.by
 WAYS_ON = {
     "running": "this run is still under way; follow up on it when it has ended",
     "waiting": "this run's plan waits for approval; decide on that first",
@@ -68,6 +69,9 @@ async def read_follow_up(
     """The one question that a follow-up means, or what a person has to choose from or to mend. `question` is what they
     chose or wrote in full; else, where no rule reads it, the first of `agents` does that this run may call.
 
+    A question that holds a part of an earlier answer is left to a person where a worker may have effects: whoever wrote
+    that answer has not been told what to do by them.
+
     Raises InvalidQuery and NotContinued.
     """
     text = one_line(text)
@@ -88,11 +92,12 @@ async def read_follow_up(
         )
     if not understanding.readings:
         return replace(understanding, problem=f"{understanding.problem}; write the question in full")
-    if len(understanding.readings) > 1:
-        return understanding
     reading = understanding.readings[0]
+    if len(understanding.readings) > 1 or (reading.quotes and list_refused_workers(pool)):
+        return understanding
     check_query(reading.question)
-    follow_up = FollowUp(text, before, understanding.by, reading.quotes, understanding.usage)
+    by: Literal["rule", "agent"] = "agent" if understanding.agent else "rule"
+    follow_up = FollowUp(text, before, by, reading.quotes, understanding.usage, understanding.agent)
     return ReadyFollowUp(reading.question, follow_up)
 
 
@@ -102,10 +107,10 @@ def _take_question(
     """What a person chose among the readings, or wrote themselves."""
     chosen = next((reading for reading in understanding.readings if reading.question == question), None)
     if chosen is None:
-        return ReadyFollowUp(question, FollowUp(text, before, PERSON))
+        return ReadyFollowUp(question, FollowUp(text, before, "person"))
     if chosen.quotes and hides:
         raise NotContinued("this question would show an answer that the run before hides; ask it without that answer")
-    return ReadyFollowUp(question, FollowUp(text, before, RULE, chosen.quotes))
+    return ReadyFollowUp(question, FollowUp(text, before, "rule", chosen.quotes))
 
 
 async def _ask_agents(

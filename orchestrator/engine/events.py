@@ -78,14 +78,15 @@ class EarlierRun:
 @dataclass(frozen=True, slots=True)
 class FollowUp:
     """That an episode goes on with another run: what was typed, and the runs before, the latest last. Its query is how
-    that was understood, by rule, by a person, or by an agent with its `usage`; `quotes` says that it holds a part of an
-    earlier answer."""
+    that was understood: by a rule, by a person who wrote or chose it, or by the agent of that name with its `usage`.
+    `quotes` says that it holds a part of an earlier answer."""
 
     text: str
     before: tuple[EarlierRun, ...]
-    by: str
+    by: Literal["rule", "person", "agent"]
     quotes: bool = False
     usage: Usage = NO_USAGE
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

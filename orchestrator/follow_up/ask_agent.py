@@ -34,8 +34,8 @@ async def ask_agent(worker: LiveWorker, text: str, before: Sequence[EarlierRun])
     try:
         completion = await worker.complete(agent_messages(ROLE, f"Follow-up: {text}", shown), room=QUESTION_TOKENS)
     except WorkerFault as fault:
-        return Understanding(problem=f"{name} could not read it either ({fault.code})", by=name)
+        return Understanding(problem=f"{name} could not read it either ({fault.code})", agent=name)
     question = one_line(clean_text(strip_special(completion.text))).strip('"“” ')
     if not question or CANNOT in question or len(question) > MAX_QUESTION_CHARS:
-        return Understanding(problem=f"{name} could not read it either", by=name, usage=completion.usage)
-    return Understanding((Reading(question, quotes=True),), by=name, usage=completion.usage)
+        return Understanding(problem=f"{name} could not read it either", agent=name, usage=completion.usage)
+    return Understanding((Reading(question, quotes=True),), agent=name, usage=completion.usage)

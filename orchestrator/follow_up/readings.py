@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EarlierRun
+from orchestrator.follow_up.languages import Language, find_language
 from orchestrator.follow_up.slots import MIN_KIND, SAME_PREPOSITION, Slot, fill, list_slots, score_slots
 from orchestrator.follow_up.words import (
     Fragment,
+    Resolved,
     asks_by_itself,
     find_phrase,
     find_pointer,
@@ -29,7 +31,6 @@ from pool_registry.text import shorten
 MARGIN = 0.2  # by which the best place is better than the next, or a person chooses
 MAX_READINGS = 3
 MAX_QUOTED_CHARS = 80
-RULE = "rule"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,11 @@ class Reading:
 @dataclass(frozen=True, slots=True)
 class Understanding:
     """The questions that a follow-up may mean, the likeliest first; several are for a person to choose from. Without
-    any, `problem` is a sentence that says why. `by` is who read it: RULE, or an agent, with what that used."""
+    any, `problem` is a sentence that says why. `agent` is who read it, with what that used; "" where rules did."""
 
     readings: tuple[Reading, ...] = ()
     problem: str = ""
-    by: str = RULE
+    agent: str = ""
     usage: Usage = NO_USAGE
 
 
@@ -56,33 +57,36 @@ def list_readings(
 ) -> Understanding:
     """Understand a follow-up of the run `origin`, the last of those `before`. Blocks for the sentence model: call it
     from a thread."""
-    resolved = resolve_references(text, before)
+    language = find_language((origin.query, text))
+    resolved = resolve_references(text, before, language) if language else Resolved(text)
     if resolved.problem:
         return Understanding(problem=resolved.problem)
-    if pointer := find_pointer(resolved.text):
+    if language and (pointer := find_pointer(resolved.text, language)):
         return Understanding(problem=f"no rule says what {_quote(pointer)} stands for")
-    if asks_by_itself(resolved.text):
-        return Understanding((Reading(strip_joining(resolved.text), resolved.quotes),))
-    fragment = read_fragment(resolved.text)
-    questions = _list_questions(origin, fragment, workers) if fragment.words else []
+    if language and asks_by_itself(resolved.text, language):
+        return Understanding((Reading(strip_joining(resolved.text, language), resolved.quotes),))
+    fragment = read_fragment(resolved.text, language)
+    questions = _list_questions(origin, fragment, workers, language) if fragment.words else []
     if not questions:
         phrase, question = _quote(fragment.phrase or text), _quote(origin.query)
         return Understanding(problem=f"nothing in {question} can stand for {phrase}")
     return Understanding(tuple(Reading(question, resolved.quotes) for question in questions))
 
 
-def _list_questions(origin: Episode, fragment: Fragment, workers: Mapping[str, LiveWorker]) -> list[str]:
+def _list_questions(
+    origin: Episode, fragment: Fragment, workers: Mapping[str, LiveWorker], language: Language | None
+) -> list[str]:
     question = origin.query
     slots = list_slots(origin, question, workers)
-    phrase = find_phrase(question, fragment.preposition)
+    phrase = find_phrase(question, fragment.preposition, language) if language else ""
     if phrase and not any(phrase.casefold() in slot.text.casefold() for slot in slots):
         slots = [slot for slot in slots if slot.text.casefold() not in phrase.casefold()]
         slots.append(Slot(phrase))
-    scores = score_slots(question, slots, fragment)
+    scores = score_slots(question, slots, fragment, language)
     best = max(scores, default=0.0)
     order = sorted(range(len(slots)), key=lambda place: -scores[place])
     fitting = [slots[place] for place in order if scores[place] > max(best - MARGIN, 0.0)]
-    questions = [fill(question, slot, fragment) for slot in fitting]
+    questions = [fill(question, slot, fragment, language) for slot in fitting]
     if fragment.can_be_added and best < MIN_KIND + SAME_PREPOSITION:
         questions.append(_add(question, fragment))
     return [text for text in dict.fromkeys(questions) if text != question][:MAX_READINGS]

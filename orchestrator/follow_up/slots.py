@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from orchestrator.engine.episode import Episode
-from orchestrator.follow_up.words import Fragment
+from orchestrator.follow_up.languages import Language
+from orchestrator.follow_up.words import Fragment, match_any
 from orchestrator.retrieval.choose_workers import content_words
 from orchestrator.retrieval.likeness import compare_texts
 from pool_registry.actions import JsonValue, as_text
@@ -18,6 +19,7 @@ from pool_registry.calls.live_worker import LiveWorker
 
 MAX_SLOTS = 40  # of a question; each takes part in one comparison of texts
 MAX_ARGUMENT_CHARS = 80  # of an argument whose words are looked up one by one: longer ones are programs
+LEAST_INFLECTED = 3  # letters
 SURE = 1.0
 SAME_FORM = 0.4
 SAME_PREPOSITION = 0.5
@@ -35,14 +37,17 @@ class Slot:
     about: str = ""
     rule: Mapping[str, JsonValue] = field(default_factory=dict)
 
-    def find(self, question: str) -> re.Match[str] | None:
-        """Where it stands in the question, with the preposition and article before it."""
-        before = r"(?:\b(?P<preposition>\w+)\s+)??(?:\b(?P<article>an?|the)\s+)?"
+    def find(self, question: str, language: Language | None) -> re.Match[str] | None:
+        """Where it stands in the question, with the article and the word before it."""
+        articles = match_any(language.articles if language else ())
+        before = rf"(?:\b(?P<word>\w+)\s+)??(?:\b(?P<article>{articles})\s+)?"
         return re.search(rf"{before}(?P<text>{_match_word(self.text)})", question, re.IGNORECASE)
 
 
 def _match_word(text: str) -> str:
-    return rf"(?<!\w){re.escape(text)}(?:e?s)?(?!\w)"
+    """A word with the endings of a plural or a case, where it is not too short for them."""
+    ending = r"[^\W\d_]{0,2}" if len(text) >= LEAST_INFLECTED and text[-1].isalpha() else ""
+    return rf"(?<!\w){re.escape(text)}{ending}(?!\w)"
 
 
 def list_slots(episode: Episode, question: str, workers: Mapping[str, LiveWorker]) -> list[Slot]:
@@ -96,10 +101,10 @@ def _drop_inner(slots: Iterable[Slot]) -> list[Slot]:
     ]
 
 
-def fill(question: str, slot: Slot, fragment: Fragment) -> str:
+def fill(question: str, slot: Slot, fragment: Fragment, language: Language | None) -> str:
     """The question with the fragment in the place of the slot, wherever it stands. An article of the fragment takes
     the place of one."""
-    match = slot.find(question)
+    match = slot.find(question, language)
     pattern = _match_word(slot.text)
     words = fragment.words
     if match is not None and match["article"] and fragment.article:
@@ -107,28 +112,34 @@ def fill(question: str, slot: Slot, fragment: Fragment) -> str:
     return re.sub(pattern, lambda _: words, question, flags=re.IGNORECASE)
 
 
-def score_slots(question: str, slots: Sequence[Slot], fragment: Fragment) -> list[float]:
-    """How well a fragment fits into the slots, from 0, where it cannot stand there, to 1.5. Blocks for the sentence
-    model: call it from a thread."""
+def score_slots(question: str, slots: Sequence[Slot], fragment: Fragment, language: Language | None) -> list[float]:
+    """How well a fragment fits into the slots, from 0, where it cannot stand there, to 1.5; in a language that is not
+    known by its form alone. Blocks for the sentence model: call it from a thread."""
     kinds = [_judge_kind(slot, fragment.words) for slot in slots]
     unsure = [slot for slot, kind in zip(slots, kinds, strict=True) if kind is None]
-    measured = [] if _needs_no_likeness(unsure, fragment) else unsure
+    measured = [] if language is None or _needs_no_likeness(unsure, fragment, language) else unsure
     scores = _measure_likeness(measured, fragment.words)
     likeness = dict(zip((slot.text for slot in measured), scores, strict=True))
-    return [_add_up(question, slot, fragment, kind, likeness) for slot, kind in zip(slots, kinds, strict=True)]
+    places = [slot.find(question, language) for slot in slots]
+    before = [(place["word"] or "").casefold() if place else "" for place in places]
+    return [
+        _add_up(fragment, _judge_likeness(slot, fragment, likeness, language) if kind is None else kind, word)
+        for slot, kind, word in zip(slots, kinds, before, strict=True)
+    ]
 
 
-def _needs_no_likeness(unsure: Sequence[Slot], fragment: Fragment) -> bool:
+def _needs_no_likeness(unsure: Sequence[Slot], fragment: Fragment, language: Language) -> bool:
     """Whether a fragment can go to one slot alone, and has its form: the sentence model takes seconds to load."""
-    return len(unsure) == 1 and not fragment.can_be_added and _has_same_form(unsure[0].text, fragment.words)
+    return len(unsure) == 1 and not fragment.can_be_added and _has_same_form(unsure[0].text, fragment.words, language)
 
 
-def _add_up(question: str, slot: Slot, fragment: Fragment, kind: float | None, likeness: Mapping[str, float]) -> float:
-    if kind is None:
-        kind = likeness.get(slot.text, 0.0) + (SAME_FORM if _has_same_form(slot.text, fragment.words) else 0.0)
-    match = slot.find(question)
-    before = (match["preposition"] or "").casefold() if match else ""
-    return 0.0 if kind < MIN_KIND else min(kind, SURE) + SAME_PREPOSITION * (before == fragment.preposition != "")
+def _judge_likeness(slot: Slot, fragment: Fragment, likeness: Mapping[str, float], language: Language | None) -> float:
+    return likeness.get(slot.text, 0.0) + SAME_FORM * _has_same_form(slot.text, fragment.words, language)
+
+
+def _add_up(fragment: Fragment, kind: float, word: str) -> float:
+    """A fragment's kind, and more where the word before a slot is its preposition."""
+    return 0.0 if kind < MIN_KIND else min(kind, SURE) + SAME_PREPOSITION * (word == fragment.preposition != "")
 
 
 def _judge_kind(slot: Slot, words: str) -> float | None:
@@ -165,10 +176,12 @@ def _measure_likeness(slots: Sequence[Slot], words: str) -> list[float]:
     return [max(scores[place], scores[place + len(slots)]) for place in range(len(slots))]
 
 
-def _has_same_form(text: str, other: str) -> bool:
-    """Whether both have the form of a name, a code or a date; words in small letters have none."""
+def _has_same_form(text: str, other: str, language: Language | None) -> bool:
+    """Whether both have the form of a name, a code or a date; words in small letters have none, nor have those with a
+    capital where all nouns have one."""
     form = _read_form(text)
-    return form == _read_form(other) and re.search("[A9]", form) is not None
+    says_something = form.replace("Aa", "") if language and language.capital_nouns else form
+    return form == _read_form(other) and re.search("[A9]", says_something) is not None
 
 
 def _read_form(text: str) -> str:

@@ -7,7 +7,6 @@ round is named. Words of a plan or a model stay.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from orchestrator.presentation.units import find_chosen_unit, find_described_uni
 from orchestrator.presentation.values import (
     is_number,
     is_scalar,
+    read_printed,
     write_field,
     write_inline,
     write_lines,
@@ -113,7 +113,7 @@ def _read_output(run: StepRun, pool: LivePool) -> _Output:
     value = observation.value
     if worker is None or worker.role != "tool":
         return _Output(value, "", "", {})
-    value = _parse(value)
+    value = read_printed(value)
     name, unit = _name_call(worker, arguments)
     return _Output(value, name if is_number(value) else _name_whole(worker, arguments), unit, arguments)
 
@@ -148,17 +148,6 @@ def _write_subject(arguments: Mapping[str, JsonValue]) -> str:
         return ""
     subject = ", ".join(write_number(v) if is_number(v) else one_line(as_text(v)).strip() for v in values)
     return subject if len(subject) <= MAX_SUBJECT else ""
-
-
-def _parse(value: JsonValue) -> JsonValue:
-    """The object or list that a text holds as JSON, as tools of MCP return them; else the value itself."""
-    if not isinstance(value, str) or value.strip()[:1] not in ("{", "["):
-        return value
-    try:
-        parsed: JsonValue = json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-    return parsed
 
 
 def _list_failed(episode: Episode, template: JsonValue) -> Iterator[str]:

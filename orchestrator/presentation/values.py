@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
@@ -120,3 +121,14 @@ def _join(texts: Sequence[str]) -> str:
 
 def _count_rest(items: Sequence[JsonValue]) -> list[str]:
     return [f"and {len(items) - MAX_ITEMS} more"] if len(items) > MAX_ITEMS else []
+
+
+def read_printed(value: JsonValue) -> JsonValue:
+    """The object or list that a text holds as JSON, as tools of MCP return them; else the value itself."""
+    if not isinstance(value, str) or value.strip()[:1] not in ("{", "["):
+        return value
+    try:
+        parsed: JsonValue = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    return parsed

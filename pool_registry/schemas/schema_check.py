@@ -61,7 +61,7 @@ class SchemaCheck:
         """The value without the entries that stand twice in a list that takes each once."""
         kept = copy.deepcopy(value)
         for error in [] if self._size.refuse_value(value) else self._list_errors(value, MAX_REPEATS, quotes=True):
-            if type(error.kind).__name__ == "UniqueItems":
+            if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.UniqueItems):
                 entries: Any = kept
                 for part in error.instance_path:
                     entries = entries[part]

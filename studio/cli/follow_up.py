@@ -54,4 +54,5 @@ def _explain_choice(understanding: Understanding) -> str:
     if not understanding.readings:
         return f"{understanding.problem} with --question"
     lines = [f"--question {reading.question!r}" for reading in understanding.readings]
-    return "\n".join(["it may mean several questions; say which one:", *lines])
+    one = "it holds a part of an answer, and workers of this pool may have effects; ask it in full:"
+    return "\n".join([one if len(lines) == 1 else "it may mean several questions; say which one:", *lines])

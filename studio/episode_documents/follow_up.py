@@ -6,14 +6,14 @@ from __future__ import annotations
 from orchestrator.engine.events import FollowUp
 from studio.episode_documents.schema import FollowUpView, RunBefore
 
-HOW = {"rule": "understood as", "person": "asked in full as"}  # by FollowUp.by; anyone else is an agent
+READINGS = {"rule": "understood as", "person": "asked in full as", "agent": "understood by {agent} as"}
 UNSEEN = "Its workers see nothing of the runs before."
 QUOTED = "Its workers see nothing of the runs before but what this question quotes."
 
 
 def describe_reader(follow_up: FollowUp) -> str:
     """How a follow-up became the question that follows."""
-    return HOW.get(follow_up.by, f"understood by {follow_up.by} as")
+    return READINGS[follow_up.by].format(agent=follow_up.agent)
 
 
 def build_follow_up_view(follow_up: FollowUp) -> FollowUpView:

@@ -114,7 +114,8 @@ export class FollowUpForm {
       const node = needs(button(readings.length ? question : "Ask exactly this", () => this.ask(node, question), "podium-link"), REQUEST);
       return node;
     });
-    this.choice.replaceChildren(...(readings.length ? [el("span", {}, "Which one?")] : []), ...choices);
+    const lead = readings.length === 1 ? "It holds a part of an answer, and workers here can change things. Ask this?" : "Which one?";
+    this.choice.replaceChildren(...(readings.length ? [el("span", {}, lead)] : []), ...choices);
     choices[0].focus();
   }
 }

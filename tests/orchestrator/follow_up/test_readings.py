@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EarlierRun, EpisodeStarted, StepStarted, TurnStarted, TurnTaken
 from orchestrator.follow_up import slots
+from orchestrator.follow_up.languages import LANGUAGES, find_language
 from orchestrator.follow_up.readings import MAX_READINGS, Understanding, list_readings
 from orchestrator.follow_up.words import MAX_ITEMS, list_items, read_fragment
 from orchestrator.plan import Step, Turn
@@ -31,7 +32,7 @@ POOL = Pool(
     ),
 )
 KINDS = (
-    {"london", "paris", "oslo", "new york", "city"},
+    {"london", "paris", "oslo", "new york", "city", "rom"},
     {"euros", "pounds", "eur", "currency", "target currency"},
     {"rye loaf", "croissant", "apple", "item"},
     {"monday", "friday", "day"},
@@ -105,6 +106,46 @@ ROUTE = ask("How far is LHR from JFK?", ("routes", {"route": "LHR to JFK"}))
 )
 def test_a_follow_up_becomes_a_question_that_stands_alone(episode, text, question):
     assert questions(understand(episode, text)) == [question]
+
+
+BROT = ask("Was kostet ein Roggenbrot?", ("price", {"item": "Roggenbrot"}))
+WETTER = ask("Wie ist das Wetter in London am Montag?", ("weather", {"city": "London", "day": "Montag"}))
+
+
+@pytest.mark.parametrize(
+    ("episode", "text", "question"),
+    [
+        (WETTER, "und in Paris?", "Wie ist das Wetter in Paris am Montag?"),
+        (WETTER, "Was ist mit Rom, bitte?", "Wie ist das Wetter in Rom am Montag?"),
+        (BROT, "und in Euro?", "Was kostet ein Roggenbrot in Euro?"),
+        (BROT, "und morgen?", "Was kostet ein Roggenbrot morgen?"),
+        (BROT, "Was ist das in Pfund?", "Was ist 4.2 in Pfund?"),
+        (BROT, "und wie weit ist es nach Rom?", "Wie weit ist es nach Rom?"),
+        (BROT, "Was kostet der zweite?", "Was kostet Bo?"),
+    ],
+)
+def test_another_language_is_a_row(episode, text, question):
+    people = [EarlierRun("zero", "Wer?", "x", ["Ada", "Bo"]), EarlierRun("one", episode.query, "4.2", 4.2)]
+
+    async def read() -> Understanding:
+        async with live_pool(POOL) as pool:
+            return list_readings(episode, text, people, pool.workers)
+
+    assert questions(asyncio.run(read())) == [question]
+
+
+@pytest.mark.parametrize(
+    ("question", "city", "text", "reading"),
+    [
+        ("Quel temps fait-il à Londres ?", "Londres", "et à Paris ?", []),
+        ("Che tempo fa a Londra?", "Londra", "e a Roma?", []),
+        ("¿Qué tiempo hace en Londres?", "Londres", "¿Oslo?", ["¿Qué tiempo hace en Oslo?"]),
+    ],
+)
+def test_in_a_language_that_has_no_row_only_the_form_of_a_word_is_read(question, city, text, reading):
+    episode = ask(question, ("weather", {"city": city}))
+    assert find_language((question, text)) is None
+    assert questions(understand(episode, text)) == reading
 
 
 def test_where_two_places_fit_alike_both_are_offered():
@@ -183,7 +224,7 @@ def test_no_text_is_refused_without_a_sentence(text, place):
 @given(st.from_regex(r"[a-z]{3,9}", fullmatch=True), st.sampled_from(["in", "for", "from", "with"]))
 def test_a_fragment_keeps_its_words_and_preposition(word, preposition):
     word = f"z{word}"
-    fragment = read_fragment(f"and {preposition} the {word}, please?")
+    fragment = read_fragment(f"and {preposition} the {word}, please?", LANGUAGES[0])
     assert (fragment.preposition, fragment.article, fragment.words) == (preposition, "the", word)
 
 

@@ -102,7 +102,7 @@ def test_where_none_fits_an_agent_reads_it_and_the_run_pays(client, runtime, run
 
     Endpoint.reply = staticmethod(reply)
     second = wait_for(runtime, follow(client, first.id, "why?")["episode"])
-    assert (second.query, second.answer, second.started.follow_up.by) == ("What is 9 * 9?", 81, "ada")
+    assert (second.query, second.answer, second.started.follow_up.agent) == ("What is 9 * 9?", 81, "ada")
     assert second.usage.tokens == first.usage.tokens + 15 == runtime.store.traces.row(second.id).tokens
     Endpoint.reply = staticmethod(lambda messages: "UNCLEAR")
     refused = follow(client, first.id, "why?")
@@ -110,6 +110,21 @@ def test_where_none_fits_an_agent_reads_it_and_the_run_pays(client, runtime, run
         refused["episode"] == ""
         and "and ada could not read it either; write the question in full" in refused["problem"]
     )
+
+
+def test_where_workers_have_effects_a_person_sees_a_question_that_holds_an_answer_before_it_is_asked(
+    client, runtime, run, pool
+):
+    first = run("What is 6 * 7?")
+    workers = tuple(spec.model_copy(update={"effects": "some"}) for spec in pool.workers if spec.name == "calc")
+    runtime.store.pools.save(pool.model_copy(update={"workers": (*workers, pool.worker("ada"))}))
+    assert follow(client, first.id, "and 8 * 9?")["episode"], "nothing of an answer is in it"
+    reply = follow(client, first.id, "what is that times 2?")
+    assert (reply["episode"], reply["readings"]) == ("", ["What is 42 times 2?"])
+    chosen = wait_for(
+        runtime, follow(client, first.id, "what is that times 2?", question=reply["readings"][0])["episode"]
+    )
+    assert chosen.query == "What is 42 times 2?" and chosen.started.follow_up.quotes
 
 
 def test_an_answer_made_of_hidden_outputs_is_not_shown(client, runtime, run):

@@ -82,11 +82,11 @@ def read_choices(cell: object) -> dict[str, str]:
 
 
 def read_choice(answer: JsonValue, choices: Mapping[str, str]) -> tuple[JsonValue, str | None]:
-    """The choice that an answer names by its label, its number from 0 or its text: the label or the text is right."""
+    """The choice that an answer names by its number from 0, its label or its text: the label or the text is right."""
     labels = list(choices)
+    is_number = isinstance(answer, int) and "A" in choices and 0 <= answer < len(labels)
     named = [label for label, text in choices.items() if str(answer) in (label, text)]
-    if isinstance(answer, int) and "A" in choices:
-        named = labels[answer : answer + 1] if answer >= 0 else []
+    named = [labels[int(str(answer))]] if is_number else named
     return ([named[0], choices[named[0]]], "one_of") if named else (answer, None)
 
 
