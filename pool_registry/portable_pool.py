@@ -19,9 +19,9 @@ from pydantic import BaseModel
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.extensions.installed_packages import is_from_folder, pin_imports
 from pool_registry.kinds import Kind, kind_of, load_config
-from pool_registry.luggage import place_of
 from pool_registry.network.address_policy import OPEN_WEB, AddressRefused, check, literal_address
 from pool_registry.pool import Pool, mend_finalizer
+from pool_registry.pools.luggage import place_of
 from pool_registry.secrets import REFERENCE
 from pool_registry.worker import WorkerSpec
 

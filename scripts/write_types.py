@@ -26,7 +26,7 @@ from studio.housekeeping.routes import DeletedThing
 from studio.pages.compare import regrade_documents as regrade
 from studio.pages.compare import schema as compare
 from studio.pages.pool import schema as pool
-from studio.pages.pool.evidence_commands import DescriptionProposal, EvidenceDocument, ValueDocument
+from studio.pages.pool.learning.evidence_commands import DescriptionProposal, EvidenceDocument, ValueDocument
 from studio.pages.pool.orchestrator_list import OrchestratorLine
 from studio.pages.publish import schema as publish
 from studio.pages.run import what_if_documents as what_if
@@ -36,7 +36,6 @@ from studio.pages.tasks.documents import CandidatesDocument
 from studio.pages.traces.routes import TracePage
 from studio.pages.train.improve_documents import ImproveDocument
 from studio.pages.train.notice_commands import NoticesDocument
-from studio.pages.train.recorded_commands import RecordedPoolDocument
 from studio.pages.train.rollouts import RolloutPage, SmallGraph
 from studio.pages.train.schema import (
     JobDocument,
@@ -47,7 +46,8 @@ from studio.pages.train.schema import (
     RecipeDocument,
     RentedPlace,
 )
-from studio.pages.train.task_documents import PlanOutcome, TasksDocument, TasksPreview, VerifierDocument
+from studio.pages.train.tasks.recorded_commands import RecordedPoolDocument
+from studio.pages.train.tasks.task_documents import PlanOutcome, TasksDocument, TasksPreview, VerifierDocument
 from studio.search.find import SearchHit
 
 ROOT = Path(__file__).resolve().parent.parent

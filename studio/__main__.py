@@ -11,9 +11,7 @@ import typer
 from orchestrator.orchestrator_name import MAX_SAMPLES, TurnOptions, add_options
 from studio.cli import (
     binding,
-    credit,
     export,
-    follow_up,
     foreign_checkpoints,
     housekeeping,
     improve,
@@ -22,9 +20,7 @@ from studio.cli import (
     pool,
     publish,
     restore,
-    rollout,
     skills,
-    what_if,
 )
 from studio.cli.options import (
     FinalizerOption,
@@ -35,8 +31,9 @@ from studio.cli.options import (
     WithoutWorkerOption,
     open_prepared_store,
 )
-from studio.cli.result import print_run
-from studio.cli.serving import approvals, deployments, mcp, serve
+from studio.cli.runs import approvals, credit, follow_up, rollout, what_if
+from studio.cli.runs.result import print_run
+from studio.cli.serving import deployments, mcp, serve
 from trainer.__main__ import tasks_app
 from trainer.cli.command_line import run_command_line
 from trainer.cli.options import WithoutOption

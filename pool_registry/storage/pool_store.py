@@ -15,7 +15,7 @@ from sqlmodel import Field, Session, SQLModel, UniqueConstraint, select
 
 from pool_registry.errors import InvalidPool, PoolNotFound
 from pool_registry.pool import Pool, check_files, check_pool, rename_pool
-from pool_registry.pool_merge import merge_edits
+from pool_registry.pools.pool_merge import merge_edits
 from pool_registry.storage.database import writing
 from pool_registry.validation_words import describe_problems
 

@@ -26,7 +26,7 @@ from pool_registry.schemas.argument_schema import ArgumentsSchema, describe_chan
 from pool_registry.schemas.result_outline import ResultSchema
 from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Copier, PackedFiles, Reply, SampleCall, Worker, WorkerSpec
-from pool_registry.workers.literal_values import list_looked_up
+from pool_registry.workers.support.literal_values import list_looked_up
 
 
 class FunctionConfig(StrictModel):

@@ -22,7 +22,7 @@ from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
 from pool_registry.network.http_values import OWN_HEADERS, READING, TOKEN, Method, check_path, header_value, reachable
 from pool_registry.schemas.argument_schema import stored_schema
 from pool_registry.secrets import REFERENCE, SECRET_NAME, WRITE_REFERENCE, ends_in_reference, resolve_references
-from pool_registry.workers._http_base import HttpApi, HttpApiConfig, PreparedRequest
+from pool_registry.workers.support.http_base import HttpApi, HttpApiConfig, PreparedRequest
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]{0,63})\}")
 BODIES: Mapping[str, type] = {"json": object, "form": dict, "text": str}

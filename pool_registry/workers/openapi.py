@@ -40,7 +40,7 @@ from pool_registry.network.sent_files import open_folder, read_file
 from pool_registry.schemas.argument_schema import ArgumentsSchema, SchemaNotes
 from pool_registry.schemas.result_outline import ResultSchema
 from pool_registry.worker import WorkerSpec
-from pool_registry.workers._http_base import HttpApi, HttpApiConfig, PreparedRequest
+from pool_registry.workers.support.http_base import HttpApi, HttpApiConfig, PreparedRequest
 
 
 class ArgumentPlace(ArgumentStyle):

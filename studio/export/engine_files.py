@@ -26,7 +26,7 @@ ENGINE = (
     "orchestrator.policies.registry",
     "orchestrator.engine.episode_loop",
     "studio.episode_documents.replay_document",
-    "pool_registry.luggage",
+    "pool_registry.pools.luggage",
     *(KINDS[kind].module for kind in ROLE_KINDS.values()),  # binding opens the workers that a checkpoint learnt
 )
 # Imported where a Space never comes to: references are `env:` there, GGUF files and the starter pool stay at home.

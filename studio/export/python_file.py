@@ -101,7 +101,7 @@ from orchestrator.policies.finalizer import find_finalizer
 from orchestrator.policies.registry import make_orchestrator
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool, live_pool
-from pool_registry.luggage import place_luggage
+from pool_registry.pools.luggage import place_luggage
 from pool_registry.pool import import_pool
 
 ORCHESTRATOR = {orchestrator}

@@ -29,7 +29,6 @@ from studio.access.permissions import Need, Permissions, needs
 from studio.access.request_guards import LOOPBACK, SameOrigin
 from studio.access.roles import Rights, RoleRefused, UserRole, current_rights
 from studio.frame import sse
-from studio.model_server.allowed_origins import allow_origins
 from studio.model_server.apis.chat_completions import ChatCompletion
 from studio.model_server.apis.completions import CompletionRequest, TextCompletion
 from studio.model_server.apis.mcp import create_mcp_server
@@ -37,6 +36,8 @@ from studio.model_server.apis.responses import ModelResponse
 from studio.model_server.apis.verdicts import verdict_routes
 from studio.model_server.approvals import approval_routes
 from studio.model_server.errors import IGNORED_HEADER, NO_RETRY, TRACE_HEADER, ApiError
+from studio.model_server.http.allowed_origins import allow_origins
+from studio.model_server.http.unpacked_bodies import UnpackedBodies
 from studio.model_server.kept_responses import UNDER_WAY, KeptResponses, read_trace, write_input_items
 from studio.model_server.request import (
     ChatRequest,
@@ -47,7 +48,6 @@ from studio.model_server.request import (
 )
 from studio.model_server.served_episode import ServedEpisode
 from studio.model_server.service import ServedModel, Service, holds_plans
-from studio.model_server.unpacked_bodies import UnpackedBodies
 
 CLIENT_CLOSED_REQUEST = 499  # nginx's code; the client does not read the response
 ORIGIN_ADVICE = " Start the server with --allow-origin and the page's origin to let it in."

@@ -22,8 +22,8 @@ from studio.model_server import answer_form
 from studio.model_server.answer_form import AnswerForm, AnswerFormPolicy
 from studio.model_server.client_tools import ClientCalls, RequestPool, open_client_tools
 from studio.model_server.errors import invalid_value
+from studio.model_server.http.unread_content import UnreadContentPolicy
 from studio.model_server.request import EpisodeRequest
-from studio.model_server.unread_content import UnreadContentPolicy
 
 READ_THE_POOL = ("model", "react", AGENT_WITH_TOOLS)
 _NO_AGENT = "no agent of this pool can be set; the orchestrator's turns are drawn as it is configured"

@@ -483,7 +483,7 @@ def test_the_first_picture_and_an_update_are_quick(page, studio_url, studio: Stu
     print(f"curves of 2,000 points after {time.perf_counter() - begun:.1f} s")
     cost = page.evaluate(
         """async () => {
-          const { Curves } = await import('/podium/web/train/curves.js');
+          const { Curves } = await import('/podium/web/train/curves/curves.js');
           const told = await (await fetch(`/api/jobs/${new URLSearchParams(location.search).get('job')}`)).json();
           const curves = new Curves(() => {});
           document.body.append(curves.root);

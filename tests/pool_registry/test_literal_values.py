@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.imports.functions import list_functions
 from pool_registry.pool import Pool
-from pool_registry.workers.literal_values import list_looked_up
+from pool_registry.workers.support.literal_values import list_looked_up
 
 SOURCE = """
 PRICES = {"tea": {"euros": 2}, "oil": {"euros": 9}}

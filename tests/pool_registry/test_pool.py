@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pool_registry.errors import InvalidPool, PoolNotFound
 from pool_registry.imports import FreeNames
 from pool_registry.pool import Limits, Pool, check_pool, export_pool, import_pool
-from pool_registry.pool_diff import diff
+from pool_registry.pools.pool_diff import diff
 from pool_registry.starter import starter_pool
 from pool_registry.worker import NAME_PATTERN, WorkerSpec
 

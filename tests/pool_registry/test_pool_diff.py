@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pool_registry.pool import Limits, Pool, check_pool, export_pool, import_pool
-from pool_registry.pool_diff import Change, diff, summary
+from pool_registry.pools.pool_diff import Change, diff, summary
 from pool_registry.wants import disarm_pool, list_wants
 from pool_registry.worker import WorkerSpec
 

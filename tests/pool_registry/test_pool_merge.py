@@ -7,7 +7,7 @@ import pytest
 from pool_registry.deployment_mode import DeploymentMode
 from pool_registry.errors import InvalidPool
 from pool_registry.pool import Limits, Pool
-from pool_registry.pool_merge import EditConflict, merge_edits
+from pool_registry.pools.pool_merge import EditConflict, merge_edits
 from pool_registry.worker import WorkerSpec
 
 

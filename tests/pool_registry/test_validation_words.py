@@ -259,7 +259,7 @@ def test_a_tools_error_keeps_its_words_without_the_librarys_address():
 
 
 PACKAGES = ("pool_registry", "orchestrator", "trainer", "studio")
-HANDS_ON = {"studio/cli/what_if.py", "studio/model_server/app.py", "studio/frame/bad_requests.py",
+HANDS_ON = {"studio/cli/runs/what_if.py", "studio/model_server/app.py", "studio/frame/bad_requests.py",
             "pool_registry/processes/function_host.py", "pool_registry/validation_words.py"}  # fmt: skip
 
 

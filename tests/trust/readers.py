@@ -43,7 +43,7 @@ ACTS = (
     "trainer.traffic.accept.",
     "studio.cli.",
     "studio.export.environments.rollout.",
-    "studio.pages.pool.paste_commands.keep_new_key",
+    "studio.pages.pool.adding.paste_commands.keep_new_key",
     "studio.publish.hub.",
     "studio.publish.space_app.",
 )

@@ -24,7 +24,7 @@ TEXTS_ALONE = (
     "pool_registry.pasted.read_text.read_text",
     "pool_registry.pool.import_pool",
     "trainer.recipe.parse_recipe",
-    "studio.pages.pool.paste_commands.explain_text",
+    "studio.pages.pool.adding.paste_commands.explain_text",
 )
 WITH_MORE = (
     "orchestrator.reader.bind_needs.list_likely",

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { difference, interval, palette, points, price } from "../../assets/web/compare/formats.js";
-import { putBeside, writeCsv } from "../../assets/web/train/curve_beside.js";
-import { Columns } from "../../assets/web/train/curve_columns.js";
+import { putBeside, writeCsv } from "../../assets/web/train/curves/beside.js";
+import { Columns } from "../../assets/web/train/curves/columns.js";
 import { about, bytes, shareInterval } from "../../assets/web/train/formats.js";
 import { describePlace, isCluster, isRented } from "../../assets/web/train/places.js";
 

@@ -2,7 +2,7 @@
 // recipe. Fed by the job's event stream, which goes on by itself after a lost connection or a restart.
 
 import { followEvents, getDocument } from "../lib/api.js";
-import { Curves } from "./curves.js";
+import { Curves } from "./curves/curves.js";
 import { copyButton, el, icon, recall, remember } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { checkpointParts } from "./checkpoints.js";
@@ -114,7 +114,7 @@ export class JobView {
     if (text && !this.state) this.head.clear();
   }
 
-  /** @param {import("./curve_columns.js").MetricRow[]} rows */
+  /** @param {import("./curves/columns.js").MetricRow[]} rows */
   add(rows) {
     this.curves.add(rows);
     if (this.curves.columns.tooMany) this.follow();

@@ -69,7 +69,7 @@ def serve(
     from pydantic import ValidationError
 
     from studio.housekeeping.daily import start_daily_work
-    from studio.model_server.allowed_origins import read_origins
+    from studio.model_server.http.allowed_origins import read_origins
     from studio.model_server.request import RequestLimits
     from studio.model_server.server import ServeOptions, serve_http, serve_stdio
     from studio.model_server.sides import ServedModel

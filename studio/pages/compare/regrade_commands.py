@@ -19,7 +19,7 @@ from studio.pages.compare.regrade_documents import (
     build_tasks,
     compute_digest,
 )
-from studio.pages.train.task_commands import parse_written
+from studio.pages.train.tasks.task_commands import parse_written
 from studio.runtime import Runtime
 from trainer.errors import UnknownTask, UnusableTasks
 from trainer.evaluation.regrading import (

@@ -12,7 +12,7 @@ from pool_registry.actions import JsonValue
 from pool_registry.text import one_line, shorten
 from studio.frame.document import PageDocument
 from studio.pages.compare.schema import Interval
-from studio.pages.train.task_documents import ANSWER_CHARS, TaskRow, write_answer
+from studio.pages.train.tasks.task_documents import ANSWER_CHARS, TaskRow, write_answer
 from trainer.evaluation.regrading import RankChange, Regrading
 from trainer.results.rows import ResultRow
 from trainer.tasks.task import Task, normalize_query

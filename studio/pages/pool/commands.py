@@ -15,7 +15,7 @@ from pool_registry.deployment_mode import DeploymentMode
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS, field_problems, kind_of, open_worker
 from pool_registry.pool import Limits, Pool, import_pool, rename_pool
-from pool_registry.pool_merge import EditConflict
+from pool_registry.pools.pool_merge import EditConflict
 from pool_registry.schemas.result_outline import format_fields
 from pool_registry.storage.pool_store import StoredPool
 from pool_registry.wants import disarm_pool, list_new_wants, list_wants
@@ -24,20 +24,20 @@ from studio.access.permissions import find_need
 from studio.access.pool_rights import ReadOnlyPools, check_worker, check_workers
 from studio.access.roles import UserRole, current_rights
 from studio.frame.commands import Command, Fields, PageCommands, PageReply, command, flag, table, text, version, words
+from studio.pages.pool.adding.gallery_commands import GalleryCommands
+from studio.pages.pool.adding.import_commands import ImportCommands
+from studio.pages.pool.adding.paste_commands import PasteCommands, explain_text
 from studio.pages.pool.binding_commands import BindingCommands
 from studio.pages.pool.documents import MEMORY_LIMITS, build_page_state, runs_program
-from studio.pages.pool.edit_conflict import build_conflict, describe_saved
-from studio.pages.pool.evidence_commands import EvidenceCommands
+from studio.pages.pool.edits import build_conflict, describe_saved
 from studio.pages.pool.facts_commands import FactsCommands
 from studio.pages.pool.forms import parse_worker, place_worker
-from studio.pages.pool.gallery_commands import GalleryCommands
-from studio.pages.pool.import_commands import ImportCommands
+from studio.pages.pool.learning.evidence_commands import EvidenceCommands
+from studio.pages.pool.learning.memory_commands import MemoryCommands
+from studio.pages.pool.learning.skill_commands import SkillCommands
+from studio.pages.pool.learning.training_commands import TrainingCommands
 from studio.pages.pool.manage_commands import ManageCommands
-from studio.pages.pool.memory_commands import MemoryCommands
-from studio.pages.pool.paste_commands import PasteCommands, explain_text
 from studio.pages.pool.schema import TryForm
-from studio.pages.pool.skill_commands import SkillCommands
-from studio.pages.pool.training_commands import TrainingCommands
 from studio.pages.pool.try_worker import alone, build_observation, make_arguments
 from studio.pages.pool.version_diff import build_version_diff
 from studio.runtime import Runtime

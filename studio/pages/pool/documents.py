@@ -15,7 +15,7 @@ from pool_registry.deployment_mode import DeploymentMode
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS, icon_of, kind_of, load_config, open_worker, role_of
 from pool_registry.pool import Limits, Pool
-from pool_registry.pool_diff import diff, summary
+from pool_registry.pools.pool_diff import diff, summary
 from pool_registry.processes.function_process import FunctionPermissions
 from pool_registry.storage.pool_store import StoredPool
 from pool_registry.worker import WorkerSpec

@@ -6,7 +6,7 @@ import json
 
 from pool_registry.actions import JsonValue
 from pool_registry.pool import Pool
-from pool_registry.pool_diff import Change, diff
+from pool_registry.pools.pool_diff import Change, diff
 from studio.pages.pool.schema import FieldDifference, VersionDifference, WorkerDifference
 
 

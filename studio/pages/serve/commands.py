@@ -18,7 +18,7 @@ from studio.access.roles import current_rights
 from studio.frame.commands import Fields, PageCommands, PageReply, command, text, words
 from studio.frame.ports import check_port
 from studio.model_server import server_record
-from studio.model_server.allowed_origins import read_origins
+from studio.model_server.http.allowed_origins import read_origins
 from studio.orchestrators.choices import orchestrator_choices
 from studio.orchestrators.default import choose_default
 from studio.pages.serve.deployments import DeploymentCommands

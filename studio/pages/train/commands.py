@@ -21,12 +21,12 @@ from studio.frame.commands import Fields, PageCommands, PageReply, command, doll
 from studio.orchestrators.default import suggest_orchestrators
 from studio.pages.train.improve_commands import ImproveCommands
 from studio.pages.train.job_document import build_job_line, load_job_recipe
-from studio.pages.train.making_commands import MakingCommands
 from studio.pages.train.notice_commands import NoticeCommands
 from studio.pages.train.preflight import find_gaps
-from studio.pages.train.recorded_commands import RecordedCommands
 from studio.pages.train.schema import JobLine, PresetDocument, PresetStage, RecipeDocument, RentedPlace
-from studio.pages.train.task_commands import TaskCommands
+from studio.pages.train.tasks.making_commands import MakingCommands
+from studio.pages.train.tasks.recorded_commands import RecordedCommands
+from studio.pages.train.tasks.task_commands import TaskCommands
 from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
 from trainer.evaluation.worker_value import REFERENCE_PLANS

@@ -22,9 +22,9 @@ from studio.frame.commands import command_routes
 from studio.pages.train.commands import TrainCommands, list_preset_documents
 from studio.pages.train.curves import MetricsReader, read_whole_lines, round_figure
 from studio.pages.train.job_document import LOG_CHARS, build_job_view
-from studio.pages.train.making_documents import MakingFollower
 from studio.pages.train.rollouts import RolloutBrowser
 from studio.pages.train.schema import JobDocument, LogText
+from studio.pages.train.tasks.making_documents import MakingFollower
 from studio.runtime import Runtime
 from trainer.errors import JobNotFound
 from trainer.jobs.job_folder import JobFolder

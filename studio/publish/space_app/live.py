@@ -23,8 +23,8 @@ from orchestrator.policies.finalizer import find_finalizer
 from orchestrator.policies.registry import make_orchestrator
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.errors import PoolError, WorkerFault
-from pool_registry.luggage import place_luggage
 from pool_registry.pool import Pool, import_pool
+from pool_registry.pools.luggage import place_luggage
 from pool_registry.secrets import lending
 from studio.episode_documents.replay_document import Headline, build_replay
 

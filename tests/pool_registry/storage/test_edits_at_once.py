@@ -17,7 +17,7 @@ import pytest
 
 from pool_registry.errors import DatabaseBusy, InvalidPool, PoolNotFound
 from pool_registry.pool import Limits, Pool
-from pool_registry.pool_merge import EditConflict
+from pool_registry.pools.pool_merge import EditConflict
 from pool_registry.starter import seed_starter
 from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.pool_store import PoolStore

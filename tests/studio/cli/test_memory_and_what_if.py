@@ -18,7 +18,7 @@ from orchestrator.traces.store import open_store
 from pool_registry.errors import InvalidPool, PoolError
 from pool_registry.storage.data_folder import choose_home
 from studio.__main__ import app
-from studio.cli.what_if import read_edits
+from studio.cli.runs.what_if import read_edits
 from studio.prepare import prepare_store
 from tests.studio.support.recorded import record_run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.engine.episode import Episode, Round
 from orchestrator.plan import OutOfDepth, Turn, Vote
-from studio.cli.result import print_result
+from studio.cli.runs.result import print_result
 
 DOCUMENT = {"outcome": "answered", "correct": None, "answer": "269", "final": None, "orchestrator": "oracle"}
 

@@ -32,8 +32,8 @@ from orchestrator.tracking.spans import TracedEpisode, list_spans
 from pool_registry.actions import Observation, Usage
 from pool_registry.actions import Status as CallStatus
 from pool_registry.errors import InvalidPool
-from pool_registry.luggage import place_luggage
 from pool_registry.pool import Pool, export_pool, import_pool
+from pool_registry.pools.luggage import place_luggage
 from pool_registry.worker import WorkerSpec
 from studio.export.checkpoint import export_checkpoint
 from studio.export.formats import export_jsonl, export_otlp

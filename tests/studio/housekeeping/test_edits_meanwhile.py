@@ -17,7 +17,7 @@ from pool_registry.worker import WorkerSpec
 from studio.access.pool_rights import ReadOnlyPools
 from studio.housekeeping.retention import Retention, change_retention, read_retention
 from studio.housekeeping.things import Things
-from studio.pages.train.task_commands import TaskCommands
+from studio.pages.train.tasks.task_commands import TaskCommands
 from studio.prepare import prepare_store
 from studio.runtime import Runtime
 from tests.trust.trials import count_trials

@@ -15,8 +15,8 @@ from pool_registry.errors import PoolError
 from pool_registry.storage.data_folder import find_home
 from studio.__main__ import app as podium
 from studio.access.accounts import Tokens
-from studio.model_server.allowed_origins import read_origins
 from studio.model_server.app import create_model_app
+from studio.model_server.http.allowed_origins import read_origins
 from studio.model_server.service import ServedModel
 from tests.studio.support.edge_home import home, model
 

@@ -19,8 +19,8 @@ from pool_registry.storage.data_folder import find_home
 from studio.access.body_limit import CONVERSATION
 from studio.model_server.app import create_model_app
 from studio.model_server.errors import ApiError
+from studio.model_server.http.unpacked_bodies import unpack_body
 from studio.model_server.service import ServedModel
-from studio.model_server.unpacked_bodies import unpack_body
 from tests.studio.support.edge_home import home, model
 
 __all__ = ["home", "model"]

@@ -16,7 +16,7 @@ from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool
 from studio.episodes import find_known_task
 from studio.frame.commands import Fields, PageCommands, PageReply, command, dollars, flag, text, version, words
-from studio.pages.pool.gallery_commands import Edit
+from studio.pages.pool.edits import Edit
 from studio.pages.pool.memory_gain import find_gain, make_gain_recipe
 from studio.pages.pool.schema import LessonDocument, MemoryDocument
 from studio.pages.train.commands import submit

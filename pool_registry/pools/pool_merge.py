@@ -14,7 +14,7 @@ from typing import Any
 from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool
 from pool_registry.pool import Limits, Pool, check_pool
-from pool_registry.pool_diff import diff_workers
+from pool_registry.pools.pool_diff import diff_workers
 from pool_registry.worker import WorkerSpec
 
 MAX_VALUE_CHARS = 200  # of a value in a sentence

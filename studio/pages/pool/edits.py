@@ -1,12 +1,18 @@
-"""What the Pool page says of an edit that met another one: both in words, or that they were put together."""
+"""Edits of a pool on its page, and what the page says of one that met another: both in words, or that they were put
+together."""
 
 from __future__ import annotations
 
-from pool_registry.pool_diff import diff, summary
-from pool_registry.pool_merge import EditConflict
+from collections.abc import Callable
+
+from pool_registry.pools.pool_diff import diff, summary
+from pool_registry.pools.pool_merge import EditConflict
 from pool_registry.storage.pool_store import SavedEdit
+from studio.frame.commands import PageReply
 from studio.pages.pool.schema import ConflictDocument, ConflictLine
 from studio.pages.pool.version_diff import write_value
+
+Edit = Callable[..., PageReply]  # changes a pool, saves it and answers with the page's new state
 
 
 def build_conflict(conflict: EditConflict) -> ConflictDocument:

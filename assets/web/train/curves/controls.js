@@ -1,10 +1,10 @@
 // How the curves are drawn: how much of the noise is taken out, on which scale, and beside which other job.
 
-import { getDocument } from "../lib/api.js";
-import { button, select } from "../lib/controls.js";
-import { el, saveFile } from "../lib/dom.js";
-import { writeCsv } from "./curve_beside.js";
-import { Columns } from "./curve_columns.js";
+import { getDocument } from "../../lib/api.js";
+import { button, select } from "../../lib/controls.js";
+import { el, saveFile } from "../../lib/dom.js";
+import { writeCsv } from "./beside.js";
+import { Columns } from "./columns.js";
 
 /** @typedef {"auto" | "off" | "strong"} Smoothing */
 
@@ -41,7 +41,7 @@ export class CurveControls {
 
   /**
    * The jobs that can be put beside the one that is shown.
-   * @param {import("../types").JobLine[]} jobs
+   * @param {import("../../types").JobLine[]} jobs
    * @param {string} shown
    */
   offer(jobs, shown) {
@@ -74,7 +74,7 @@ export class CurveControls {
     if (!job) this.other = null;
     else {
       try {
-        /** @type {import("../types").JobDocument} */
+        /** @type {import("../../types").JobDocument} */
         const { curves } = await getDocument(`/api/jobs/${encodeURIComponent(job)}`);
         if (this.beside.value !== job) return; // another one was chosen meanwhile
         const label = this.offers.find(([id]) => id === job)?.[1] || job;

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
-from studio.cli.result import print_run
+from studio.cli.runs.result import print_run
 
 if TYPE_CHECKING:
     from orchestrator.follow_up.readings import Understanding

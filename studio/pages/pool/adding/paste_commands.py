@@ -15,8 +15,8 @@ from pool_registry.pasted.table import RecognisedText, check_offers, find_kind, 
 from studio.access.pool_rights import check_source
 from studio.access.roles import UserRole, current_rights
 from studio.frame.commands import Fields, PageCommands, PageReply, command, words
+from studio.pages.pool.adding.import_commands import build_offer, read_pairs
 from studio.pages.pool.documents import describe_target
-from studio.pages.pool.import_commands import build_offer, read_pairs
 from studio.pages.pool.schema import ModelChoice, PastedDocument
 from studio.runtime import Runtime
 

@@ -8,9 +8,9 @@ from studio.frame.commands import Fields, PageCommands, PageReply, command, doll
 from studio.pages.pool.orchestrator_list import list_orchestrators
 from studio.pages.pool.schema import TrainingPlan
 from studio.pages.train.commands import submit
-from studio.pages.train.making_commands import estimate_making, parse_options, start_making
 from studio.pages.train.preflight import find_gaps
-from studio.pages.train.task_documents import build_book_document
+from studio.pages.train.tasks.making_commands import estimate_making, parse_options, start_making
+from studio.pages.train.tasks.task_documents import build_book_document
 from studio.runtime import Runtime
 from trainer.memory_fit.job_estimate import estimate_job
 from trainer.pool_recipe import AGENTS, PLANS, build_pool_recipe, choose_preset, list_teachers

@@ -15,9 +15,9 @@ from pool_registry.kinds import field_problems
 from pool_registry.pool import Pool
 from studio.access.recipe_rights import check_task_source
 from studio.frame.commands import Fields, PageCommands, PageReply, command, table, text, words
-from studio.pages.train.posted_tasks import name_posted, read_posted
-from studio.pages.train.recorded_commands import preview_recorded_pool, read_posted_conversations
-from studio.pages.train.task_documents import (
+from studio.pages.train.tasks.posted_tasks import name_posted, read_posted
+from studio.pages.train.tasks.recorded_commands import preview_recorded_pool, read_posted_conversations
+from studio.pages.train.tasks.task_documents import (
     PlanOutcome,
     VerifierDocument,
     build_book_document,

@@ -1,14 +1,14 @@
 // Live curves: small charts over the steps of a job, drawn by uPlot. Checkpoints are marks on the curve, the
 // crosshair is shared, and a click on a step asks for its episodes.
 
-import { putBeside } from "./curve_beside.js";
-import { Chart } from "./curve_chart.js";
-import { Columns } from "./curve_columns.js";
-import { CurveControls } from "./curve_controls.js";
-import { CHARTS, GROUPS, keysOf } from "./curve_specs.js";
-import { el } from "../lib/dom.js";
+import { putBeside } from "./beside.js";
+import { Chart } from "./chart.js";
+import { Columns } from "./columns.js";
+import { CurveControls } from "./controls.js";
+import { CHARTS, GROUPS, keysOf } from "./specs.js";
+import { el } from "../../lib/dom.js";
 
-/** @typedef {import("../types").JobView} JobView */
+/** @typedef {import("../../types").JobView} JobView */
 /** @typedef {{ border: number, name: string, sign: string }} Border */
 
 const DRAWER = "/podium/web/vendor/uplot/uPlot.iife.min.js";
@@ -37,7 +37,7 @@ export class Curves {
     /** @type {Map<string, HTMLElement>} */
     this.groups = new Map();
     this.columns = new Columns();
-    /** @type {import("../types").JobCheckpoint[]} */
+    /** @type {import("../../types").JobCheckpoint[]} */
     this.marks = [];
     /** @type {string | null} */
     this.stage = null;
@@ -90,13 +90,13 @@ export class Curves {
     if (`${this.stage} ${this.phasesKey}` !== before) this.draw(); // only now is it known where stages and phases begin
   }
 
-  /** @param {import("../types").CurveColumns} document */
+  /** @param {import("../../types").CurveColumns} document */
   whole(document) {
     this.columns = new Columns(document);
     this.draw();
   }
 
-  /** @param {import("./curve_columns.js").MetricRow[]} rows */
+  /** @param {import("./columns.js").MetricRow[]} rows */
   add(rows) {
     this.columns.take(rows);
     this.draw();
@@ -176,7 +176,7 @@ export class Curves {
 
   /**
    * The charts that the job's methods bring, then those of every training.
-   * @returns {import("./curve_specs.js").ChartSpec[]}
+   * @returns {import("./specs.js").ChartSpec[]}
    */
   specs() {
     const own = (this.job?.trained || []).flatMap(({ charts }) => charts);

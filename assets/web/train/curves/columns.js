@@ -6,7 +6,7 @@ const MOST = 2600; // points that are kept before the server is asked to thin th
 
 /** Metric rows folded by step, as the server folds them. */
 export class Columns {
-  /** @param {Partial<import("../types").CurveColumns>} columns */
+  /** @param {Partial<import("../../types").CurveColumns>} columns */
   constructor({ steps = [], series = {} } = {}) {
     this.steps = steps;
     this.series = series;

@@ -1,7 +1,7 @@
 // The curves of one job beside those of another, over the steps of both.
 
-/** @typedef {import("./curve_chart.js").Line} Line */
-/** @typedef {import("./curve_columns.js").Columns} Columns */
+/** @typedef {import("./chart.js").Line} Line */
+/** @typedef {import("./columns.js").Columns} Columns */
 
 /**
  * The lines of one job, then those of the other over the same steps: a step that only one of them has is a gap in the other's

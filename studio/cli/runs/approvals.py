@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
-from studio.cli.what_if import EDIT, read_edits
+from studio.cli.runs.what_if import EDIT, read_edits
 
 if TYPE_CHECKING:
     from orchestrator.traces.store import Store

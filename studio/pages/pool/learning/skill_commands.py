@@ -8,7 +8,7 @@ from pool_registry.errors import InvalidPool
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.skill import SkillConfig
 from studio.frame.commands import Fields, PageCommands, PageReply, command, text
-from studio.pages.pool.gallery_commands import Edit
+from studio.pages.pool.edits import Edit
 from studio.pages.pool.schema import SkillLine, SkillsDocument
 from studio.runtime import Runtime
 from trainer.errors import UnusableTasks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pool_registry.errors import InvalidPool
 from studio.frame.commands import Fields, PageCommands, PageReply, command, text, words
-from studio.pages.train.making_documents import build_making_document
+from studio.pages.train.tasks.making_documents import build_making_document
 from studio.runtime import Runtime
 from trainer.errors import UnusableTasks
 from trainer.tasks.practice.agents.panel import PanelOptions

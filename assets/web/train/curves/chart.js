@@ -1,9 +1,9 @@
 // One chart over the steps of a job, drawn by uPlot: its lines, a smoothed one where there is noise, and its marks.
 
-import { STATUS_COLOURS } from "./curve_specs.js";
-import { el } from "../lib/dom.js";
+import { STATUS_COLOURS } from "./specs.js";
+import { el } from "../../lib/dom.js";
 
-/** @typedef {import("./curve_specs.js").ChartSpec} ChartSpec */
+/** @typedef {import("./specs.js").ChartSpec} ChartSpec */
 /** @typedef {{ key: string, label: string, values: (number | null)[], pair?: number }} Line of the other job where it has a pair:
  *   the place of this job's line of the same metric */
 
@@ -296,7 +296,7 @@ function tick(value) {
  * @param {(number | null)[]} values
  * @param {number[]} steps
  * @param {number[]} borders
- * @param {import("./curve_controls.js").Smoothing} smoothing
+ * @param {import("./controls.js").Smoothing} smoothing
  */
 function smoothValues(values, steps, borders, smoothing) {
   const count = values.filter((value) => value !== null).length;

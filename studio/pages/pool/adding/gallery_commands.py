@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from pool_registry import secrets
@@ -19,11 +19,11 @@ from pool_registry.worker import WorkerSpec
 from studio.access.pool_rights import check_address, check_worker
 from studio.frame.commands import Fields, PageCommands, PageReply, command, table, text, words
 from studio.pages.pool.documents import describe_target
+from studio.pages.pool.edits import Edit
 from studio.pages.pool.schema import GalleryDocument, ModelChoice, TemplateCard
 from studio.pages.pool.worker_test import run_worker_test
 from studio.runtime import Runtime
 
-Edit = Callable[..., PageReply]  # changes a pool, saves it and answers with the page's new state
 STORE_HINT = f"this looks like a key itself; it was not kept: {secrets.WRITE_REFERENCE}"
 
 

@@ -27,8 +27,9 @@ from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
 from studio.access.pool_rights import check_source, check_worker
 from studio.frame.commands import Fields, PageCommands, PageReply, command, table, tables, text, words
+from studio.pages.pool.adding.gallery_commands import add_workers
+from studio.pages.pool.edits import Edit
 from studio.pages.pool.forms import parse_worker
-from studio.pages.pool.gallery_commands import Edit, add_workers
 from studio.pages.pool.schema import OfferDocument
 from studio.runtime import Runtime
 

@@ -14,7 +14,7 @@ from pool_registry.kinds import open_worker
 from pool_registry.pool import Pool
 from pool_registry.text import one_line, shorten
 from studio.frame.document import PageDocument
-from studio.pages.train.making_documents import MakingDocument, build_making_document
+from studio.pages.train.tasks.making_documents import MakingDocument, build_making_document
 from trainer.tasks.practice.calls import explain_exclusion
 from trainer.tasks.practice.stored import SOURCE, find_practice_file, open_task_book
 from trainer.tasks.practice.task_book import count_splits

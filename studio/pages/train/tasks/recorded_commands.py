@@ -11,9 +11,9 @@ from studio.access.recipe_rights import check_task_source
 from studio.frame.commands import Fields, PageCommands, PageReply, command, text, words
 from studio.frame.document import PageDocument
 from studio.headless import run_once
-from studio.pages.train.posted_tasks import name_posted, read_options, read_uploads
 from studio.pages.train.rollouts import SmallGraph, build_small_graph
-from studio.pages.train.task_documents import TasksPreview, build_preview
+from studio.pages.train.tasks.posted_tasks import name_posted, read_options, read_uploads
+from studio.pages.train.tasks.task_documents import TasksPreview, build_preview
 from studio.runtime import Runtime
 from trainer.errors import UnusableTasks
 from trainer.tasks.practice.stored import list_own_tasks

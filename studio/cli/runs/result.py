@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from orchestrator.reader.refusal import is_refusal
-from studio.cli.serving import approvals
+from studio.cli.runs import approvals
 
 if TYPE_CHECKING:
     from orchestrator.engine.episode import Episode

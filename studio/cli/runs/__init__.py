@@ -1,0 +1,1 @@
+"""Commands that ask, go on with and look into single runs."""

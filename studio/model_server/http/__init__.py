@@ -1,0 +1,1 @@
+"""What a request is before it is read: its origin, its packing, content that nobody reads."""

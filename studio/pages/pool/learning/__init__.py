@@ -1,0 +1,1 @@
+"""What a pool has learnt, and how it learns: lessons, skills, trainings, outcomes."""
