@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-PromptStyle = Literal["full", "query", "reader", "reader-agents", "reader-outputs"]
+PromptStyle = Literal["full", "query", "reader", "reader-agents", "reader-outputs", "reader-fields"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class PromptFacts:
     binds_needs: bool = False  # it writes needs, then calls of the workers that they are bound to (orchestrator/reader)
     marks_agents: bool = False  # the listing says which workers are agents, who may be asked anything
     shows_outputs: bool = False  # cards name the fields of what a worker returns, where its kind or its spec says them
+    lists_fields: bool = False  # lines of the listing name them, too
 
     @property
     def texts(self) -> int:
@@ -48,5 +49,13 @@ PROMPTS: Mapping[PromptStyle, PromptFacts] = {
         binds_needs=True,
         marks_agents=True,
         shows_outputs=True,
+    ),
+    "reader-fields": PromptFacts(
+        "that of a reader, with agents marked, and the fields of what workers return in the listing and on their cards",
+        version=1,
+        binds_needs=True,
+        marks_agents=True,
+        shows_outputs=True,
+        lists_fields=True,
     ),
 }

@@ -71,7 +71,8 @@ class ModelSettings(RecipeSection):
         default="full",
         description="full: rules, pool and query. query: the query alone, for small models that learn one pool. "
         "reader: needs first, then the cards of the workers that fit them; for any pool. reader-agents: the same, and "
-        "the listing says which workers are agents. reader-outputs: that, and cards name the fields of outputs.",
+        "the listing says which workers are agents. reader-outputs: that, and cards name the fields of outputs. "
+        "reader-fields: that, and the listing names them, too.",
     )
     hints: int | None = Field(
         default=None,

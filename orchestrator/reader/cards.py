@@ -15,6 +15,7 @@ from pool_registry.schemas.result_outline import format_fields
 from pool_registry.text import one_line, shorten
 
 LISTED_CHARS = 72  # of a description in the listing: about 15 tokens
+LISTED_FIELDS_CHARS = 64  # of the names of fields there
 CARD_CHARS = 400  # of a description on a card
 COMPARED_CHARS = 160  # of a description, and of names, where a worker is compared with a need
 HINT_CHARS = 40  # of a parameter's description,
@@ -32,11 +33,12 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 @dataclass(frozen=True, slots=True)
 class ListingFormat:
     """How a reader is shown a pool: with so many likely workers repeated after the query, with agents marked, and with
-    the fields of outputs on the cards."""
+    the fields of outputs on the cards and in the listing."""
 
     hints: int = 0
     marks_agents: bool = False
     shows_outputs: bool = False
+    lists_fields: bool = False
 
 
 PLAIN_LISTING = ListingFormat()
@@ -45,17 +47,19 @@ PLAIN_LISTING = ListingFormat()
 def make_listing_format(prompt: PromptStyle, hints: int = 0) -> ListingFormat:
     """How a reader with prompts of this style is shown a pool, with so many likely workers after the query."""
     facts = PROMPTS[prompt]
-    return ListingFormat(hints, facts.marks_agents, facts.shows_outputs)
+    return ListingFormat(hints, facts.marks_agents, facts.shows_outputs, facts.lists_fields)
 
 
-def format_listing(workers: Iterable[LiveWorker], marks_agents: bool = False) -> str:
+def format_listing(workers: Iterable[LiveWorker], listing_format: ListingFormat = PLAIN_LISTING) -> str:
     """What the workers of a pool do, one a line: the first sentence of each description, without names. Where agents
-    are marked their lines say so, whatever their descriptions say."""
-    return "\n".join(f"- {_mark_agent(worker) if marks_agents else ''}{format_listed(worker)}" for worker in workers)
+    are marked their lines say so, whatever their descriptions say; fields follow in braces where they are listed."""
+    return "\n".join(f"- {_format_line(worker, listing_format)}" for worker in workers)
 
 
-def _mark_agent(worker: LiveWorker) -> str:
-    return f"{AGENT}: " if worker.role == "agent" else ""
+def _format_line(worker: LiveWorker, listing_format: ListingFormat) -> str:
+    mark = f"{AGENT}: " if listing_format.marks_agents and worker.role == "agent" else ""
+    fields = format_fields(worker.worker.output_schema, depth=1) if listing_format.lists_fields else ""
+    return f"{mark}{format_listed(worker)}{f' {shorten(fields, LISTED_FIELDS_CHARS)}' if fields else ''}"
 
 
 def format_listed(worker: LiveWorker) -> str:

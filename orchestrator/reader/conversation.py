@@ -22,10 +22,10 @@ def open_conversation(
     query: str, listed: Iterable[LiveWorker], listing_format: ListingFormat = PLAIN_LISTING
 ) -> list[Message]:
     """What the model sees before it writes the needs. Blocks: call it from a thread."""
-    workers, hints, marks_agents = list(listed), listing_format.hints, listing_format.marks_agents
+    workers, hints = list(listed), listing_format.hints
     likely = list_likely(query, workers)[:hints] if hints else []
-    question = f"{query}\n\n{HINT}\n{format_listing(likely, marks_agents)}" if likely else query
-    listing = f"{INTRODUCTION}\n{format_listing(workers, marks_agents)}"
+    question = f"{query}\n\n{HINT}\n{format_listing(likely, listing_format)}" if likely else query
+    listing = f"{INTRODUCTION}\n{format_listing(workers, listing_format)}"
     return [Message("system", strip_special(listing)), Message("user", strip_special(question))]
 
 

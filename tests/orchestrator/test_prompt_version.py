@@ -31,6 +31,7 @@ HASHES = {
     ("reader", 1): "ce2a63c33ed20b4169973d5cf110abaab775f44720dc18b65ba79e6e7ce227a9",
     ("reader-agents", 1): "7ba40426abb87bfc162aec6297dd51f34c4be0362e8ea096566f5a55f08e068c",
     ("reader-outputs", 1): "3aa39fc7cb80254a2175c7902d3d48c7acc643cdeb248a813469928150ada5f1",
+    ("reader-fields", 1): "57938060a295610decd954f6a364e6dcad84cc3ac6d026bc55b64b52e9360392",
 }
 
 

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.reader import ReaderPolicy
-from orchestrator.reader.cards import ListingFormat, format_listed
+from orchestrator.reader.cards import LISTED_FIELDS_CHARS, ListingFormat, format_listed
 from orchestrator.reader.conversation import HINT, open_conversation
 from orchestrator.reader.needs import Need, parse_needs
 from orchestrator.retrieval import sentence_vectors
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.language_models.completion import Completion
 from pool_registry.pool import Pool
+from pool_registry.schemas.output_check import Output
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 
@@ -70,7 +71,27 @@ def test_agents_are_marked_where_a_reader_learnt_them_so_and_other_lines_stay(st
     assert all(after == before.replace("- ", "- Agent: ", 1) for before, after in changed)
 
 
-@pytest.mark.parametrize("listing", [ListingFormat(0), ListingFormat(4), ListingFormat(2, marks_agents=True)])
+def list_one(schema: dict) -> str:
+    pool = starter_pool()
+    units = next(worker for worker in pool.workers if worker.name == "units")
+    units = units.model_copy(update={"description": "Converts.", "output": Output(json_schema=schema)})
+    workers = open_live_pool(pool.model_copy(update={"workers": (units,)})).workers.values()
+    return open_conversation(QUERY, workers, ListingFormat(lists_fields=True))[0].content.splitlines()[1]
+
+
+def test_fields_are_listed_where_they_are_known_of_one_object_or_of_those_of_a_list_and_needs_leave_them_out():
+    row = {"type": "object", "properties": {"value": {"type": "number"}, "unit": {"type": "object"}}}
+    assert list_one(row) == "- Converts {value, unit}"
+    assert list_one({"type": "array", "items": row}) == "- Converts [{value, unit}]"
+    assert list_one({"type": "number"}) == "- Converts"
+    wide = {"type": "object", "properties": {f"a_field_of_{k}": {"type": "number"} for k in range(12)}}
+    assert len(list_one(wide)) <= len("- Converts ") + LISTED_FIELDS_CHARS and list_one(wide).endswith("…")
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [ListingFormat(0), ListingFormat(4), ListingFormat(2, marks_agents=True), ListingFormat(2, lists_fields=True)],
+)
 def test_a_reader_is_shown_the_pool_as_it_learnt_it(starter, listing):
     shown = []
 

@@ -92,7 +92,7 @@ def check_makes_lessons(recipe: Recipe, settings: SftSettings) -> None:
     demonstrations = settings.demonstrations
     problems = []
     if not PROMPTS[recipe.model.prompt].binds_needs:
-        problems.append(("model.prompt", "lessons in bulk are a reader's: set it to reader or reader-outputs"))
+        problems.append(("model.prompt", "lessons in bulk are a reader's: set it to reader or reader-fields"))
     if demonstrations.teacher != "oracle":
         problems.append(("sft.demonstrations.teacher", "only reference plans need no episode: set it to oracle"))
     if demonstrations.rounds > 1:
