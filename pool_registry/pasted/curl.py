@@ -15,7 +15,7 @@ from pool_registry.literal_keys import find_literal_keys
 from pool_registry.pasted.base import ImportSettings, PastedText, Recognition, UnfitText, refuse
 from pool_registry.pasted.chat_request import read_chat_request
 from pool_registry.pasted.curl_words import CURL, CurlRequest, read_curl, split_lines
-from pool_registry.pasted.keys import VARIABLE, is_key, read_variable
+from pool_registry.pasted.keys import VARIABLE, is_key, read_variable, variable_name
 from pool_registry.worker import WorkerSpec
 
 MAX_LINES = 100
@@ -39,9 +39,16 @@ def read_curl_lines(pasted: PastedText, settings: ImportSettings) -> Recognition
 def _make_offer(line: str, names: FreeNames, settings: ImportSettings) -> Offer:
     try:
         request = read_curl(line)
-        return Offer(read_chat_request(request, names, settings) or _Reading(request, settings).make_worker(names))
+        return Offer(make_worker(request, settings, names))
     except UnfitText as reason:
         return refuse(names.choose(settings.name or "curl"), "http", str(reason))
+
+
+def make_worker(
+    request: CurlRequest, settings: ImportSettings, names: FreeNames, name: str = "", purpose: str = ""
+) -> WorkerSpec:
+    """The worker that sends a request; its purpose comes first in its description. Raises UnfitText."""
+    return read_chat_request(request, names, settings) or _Reading(request, settings).make_worker(names, name, purpose)
 
 
 class _Reading:
@@ -56,7 +63,7 @@ class _Reading:
         self._required: list[str] = []
         self._host = urlsplit(request.url).hostname or ""
 
-    def make_worker(self, names: FreeNames) -> WorkerSpec:
+    def make_worker(self, names: FreeNames, name: str, purpose: str) -> WorkerSpec:
         """Raises UnfitText."""
         request = self._request
         url, query = self._read_url()
@@ -76,9 +83,10 @@ class _Reading:
         config |= {"parameters": self._write_schema(), "defaults": self._defaults} if self._properties else {}
         config |= {"allow_private": True} if self._settings.private else {}
         place = urlsplit(url)
-        name = self._settings.name or f"{_shorten_host(self._host)} {_last_word(place.path)}".strip() or "http"
+        name = self._settings.name or name or f"{_shorten_host(self._host)} {_last_word(place.path)}".strip() or "http"
         takes = f" Takes {', '.join(self._properties)}." if self._properties else ""
-        description = f"Sends {method} to {self._host}{unquote(place.path)}.{takes}"
+        sends = f"Sends {method} to {self._host}{unquote(place.path)}.{takes}"
+        description = f"{purpose[:1500]} {sends}" if purpose else sends
         return WorkerSpec(name=names.choose(name), kind="http", description=description[:2000], config=config)
 
     def _read_url(self) -> tuple[str, dict[str, str]]:
@@ -159,8 +167,9 @@ class _Reading:
         elif self._request.user:
             hint = "export {0}=$(printf 'USER:PASSWORD' | base64 | tr -d '\\n')".format
             name = f"{self._host} basic"
-            variable = re.sub(r"\W+", "_", name).upper()
-            kept["Authorization"] = f"Basic {settings.keys.refer(name, _encode(self._request.user), hint(variable))}"
+            kept["Authorization"] = (
+                f"Basic {settings.keys.refer(name, _encode(self._request.user), hint(variable_name(name)))}"
+            )
         token = {"authorization": "token"}
         return {
             key: settings.keys.refer_setting(f"{self._host} {token.get(key.lower(), key)}", key, value)

@@ -1,4 +1,5 @@
-"""The servers in the settings of an MCP client: Claude, Cursor, VS Code, Zed and Codex write nearly the same."""
+"""The servers in the settings of an MCP client: Claude, Cursor, VS Code, Zed, Codex, LibreChat, Continue and Goose
+write nearly the same."""
 
 from __future__ import annotations
 
@@ -17,25 +18,27 @@ from pool_registry.literal_keys import find_literal_keys
 from pool_registry.mcp_client.server import McpServer
 from pool_registry.pasted.base import ImportSettings, PastedText, Recognition, Source, UnfitText, refuse
 from pool_registry.pasted.keys import VARIABLE, KeyReferences, read_variable
+from pool_registry.pasted.mcp_command import adds_server, read_add_commands
 from pool_registry.processes.shell_words import list_words
 
 MAX_NAME_CHARS = 24  # as in mcp_client/server.py
 MAX_SERVERS = 50
 OTHER_DOCUMENTS = frozenset({"openapi", "swagger", "asyncapi", "paths", "skills", "podium_pool"})
-HOLDERS = ("mcpServers", "mcp_servers", "servers", "context_servers")
+HOLDERS = ("mcpServers", "mcp_servers", "servers", "context_servers", "extensions")
 COMMAND_LINE = re.compile(r"\A(?:npx|uvx|bunx|pipx run|uv run|deno run|docker run)\s[^\n]{1,2000}\Z")
 _FLAG = re.compile(r"--?([\w-]+)")
 _PAIR = re.compile(r"((?:--?)?([\w-]+)\s*[=:]\s*(?:Bearer\s+)?)(.+)", re.IGNORECASE | re.DOTALL)
 
 
 def is_client_settings(pasted: PastedText) -> bool:
-    """Whether a text is the settings of a client, a part of them with servers, one server, or a server's command."""
-    return bool(_find_servers(pasted.document)) or bool(COMMAND_LINE.match(pasted.text))
+    """Whether a text is the settings of a client, a part of them with servers, one server, a server's command, or the
+    command that adds one to a client."""
+    return bool(_find_servers(pasted.document)) or bool(COMMAND_LINE.match(pasted.text)) or adds_server(pasted.text)
 
 
 def read_client_settings(pasted: PastedText, settings: ImportSettings) -> Recognition:
     """A source for each server; one that cannot be used is offered with the reason. Raises InvalidPool."""
-    servers = _find_servers(pasted.document) or {"": _split_command(pasted.text)}
+    servers = _find_servers(pasted.document) or _read_commands(pasted.text)
     if len(servers) > MAX_SERVERS:
         raise InvalidPool([("text", f"it names more than {MAX_SERVERS} servers; paste some of them")])
     if settings.name and len(servers) > 1:
@@ -92,6 +95,10 @@ def _is_server(entry: Any) -> bool:
 
 def _read_url(entry: Mapping[str, Any]) -> str:
     return next((url for key in ("url", "serverUrl", "httpUrl", "uri") if isinstance(url := entry.get(key), str)), "")
+
+
+def _read_commands(text: str) -> Mapping[str, Mapping[str, Any]]:
+    return read_add_commands(text) if adds_server(text) else {"": _split_command(text)}
 
 
 def _split_command(line: str) -> Mapping[str, Any]:

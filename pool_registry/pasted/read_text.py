@@ -1,4 +1,5 @@
-"""Reads what was pasted: without the fence of a chat or a README around it, and as JSON or TOML where it is that.
+"""Reads what was pasted: without the fence of a chat or a README around it, and as JSON, TOML or the YAML of a client
+where it is that.
 
 JSON is read as people write it: with comments and trailing commas, or without the outer braces. Any text can be read;
 what is neither has no document.
@@ -24,6 +25,8 @@ _STRING = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)'
 _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
 _HALF_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_YAML_SERVERS = re.compile(r"^(?:mcpServers|mcp_servers|extensions):[ \t]*(?:#[^\n]*)?$", re.MULTILINE)
+MAX_YAML_CHARS = 200_000
 _TABLE = re.compile(r"^[ \t]*\[[\w.\"-]+\][ \t]*$", re.MULTILINE)
 
 
@@ -53,7 +56,21 @@ def _parse(text: str) -> JsonValue:
             return json.loads(json.dumps(tomllib.loads(text), default=str))
         except (ValueError, RecursionError):
             return None
-    return None
+    return _parse_yaml(text) if len(text) <= MAX_YAML_CHARS and _YAML_SERVERS.search(text) else None
+
+
+def _parse_yaml(text: str) -> JsonValue:
+    """The settings of a client in YAML; None where it is none, or repeats a part by an alias."""
+    import yaml  # a published Space has no PyYAML, and nobody pastes there
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=loader)):
+            return None
+        document = json.loads(json.dumps(yaml.load(text, Loader=loader), default=str))  # noqa: S506  a safe loader
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
+        return None
+    return document if isinstance(document, dict) and _is_flat_enough(document) else None
 
 
 def _parse_json(text: str) -> Any:

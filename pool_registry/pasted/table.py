@@ -17,14 +17,16 @@ from pool_registry.pasted.base import ImportSettings, PastedKind, PastedText, Re
 from pool_registry.pasted.curl import is_curl, read_curl_lines
 from pool_registry.pasted.mcp_servers import is_client_settings, read_client_settings
 from pool_registry.pasted.openapi_document import is_openapi, read_openapi
+from pool_registry.pasted.postman import is_collection, read_collection
 from pool_registry.pasted.read_text import read_text
 from pool_registry.pasted.skill import is_skill, read_skill
 from pool_registry.pasted.tools_list import is_tools_list, read_tools_list
 
 ACCEPTED = (
-    "Accepted are: mcpServers settings (Claude, Cursor, VS Code), an OpenAPI document or its address, a list of OpenAI "
-    "tools, a curl line, a SKILL.md, an A2A agent card, a team of AutoGen Studio, the code that OpenAI's Agent "
-    "Builder exports, and the address of Ollama, vLLM, LM Studio, an MCP server or an A2A agent."
+    "Accepted are: mcpServers settings (Claude, Cursor, VS Code) or a line such as claude mcp add, an OpenAPI document "
+    "or its address, a list of OpenAI tools, a curl line, a collection of Postman, a SKILL.md, an A2A agent card, a "
+    "team of AutoGen Studio, the code that OpenAI's Agent Builder exports, and the address of Ollama, vLLM, LM Studio, "
+    "an MCP server or an A2A agent."
 )
 _PYTHON = re.compile(r"(?:from [\w.]+ import |import [\w.]+$|def \w+\(|@\w+)", re.MULTILINE)
 
@@ -46,6 +48,14 @@ KINDS: tuple[PastedKind, ...] = (
     ),
     PastedKind(
         "agent_card", "an A2A agent card", ("key", "name", "private"), is_agent_card, read_agent_card, safe=True
+    ),
+    PastedKind(
+        "postman",
+        "a collection of Postman",
+        ("key", "server", "headers", "private"),
+        is_collection,
+        read_collection,
+        safe=True,
     ),
     PastedKind("autogen_team", "a team of AutoGen", ("key", "model", "private"), is_autogen_team, read_autogen_team),
     PastedKind(

@@ -14,9 +14,9 @@ from pool_registry.errors import InvalidPool
 
 SOURCES = "function:FILE.py, openapi:FILE-OR-URL, mcp:COMMAND-OR-URL or space:OWNER/NAME"
 PASTE_HELP = (
-    "Workers of a text, from a file or what is typed or piped in (-): mcpServers settings, an OpenAPI document or its "
-    "address, a list of OpenAI tools, a curl line, a SKILL.md, an A2A card, an AutoGen team, an export of OpenAI's "
-    "Agent Builder, the address of Ollama or vLLM."
+    "Workers of a text, from a file or what is typed or piped in (-): mcpServers settings, a line such as claude mcp "
+    "add, an OpenAPI document or its address, a list of OpenAI tools, a curl line, a collection of Postman, a "
+    "SKILL.md, an A2A card, an AutoGen team, an export of OpenAI's Agent Builder, the address of Ollama or vLLM."
 )
 ALLOW_FORMS = "network, read:PATH, write:PATH or key:env:NAME"
 STDIN = "-"

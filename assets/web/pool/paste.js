@@ -18,7 +18,7 @@ import { checkField, linesField, openOffers, readInto, valuesOf } from "./import
 const WAIT_MS = 300; // after the last key
 const MAX_BYTES = 16_000_000; // as in pool_registry/pasted/read_text.py
 const ACCEPTS =
-  "mcpServers settings, an OpenAPI document or its address, OpenAI tools, a curl line, a SKILL.md, an A2A card, a team of AutoGen Studio, an export of Agent Builder, the address of Ollama or vLLM";
+  "mcpServers settings, an OpenAPI document or its address, OpenAI tools, a curl line, a Postman collection, a SKILL.md, an A2A card, a team of AutoGen Studio, an export of Agent Builder, the address of Ollama or vLLM";
 
 /**
  * The box on the page: a text that is pasted or typed into it, or a file that is dropped on it, opens the drawer.

@@ -25,6 +25,10 @@ CARD = {
     "protocolVersion": "0.3.0", "name": "Geo", "description": "Routes.", "url": "https://geo.example.com/a2a",
     "version": "1", "capabilities": {}, "skills": [{"id": "r", "name": "r", "description": "d", "tags": []}],
 }  # fmt: skip
+COLLECTION = {
+    "info": {"name": "Shop", "schema": "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"},
+    "item": [{"name": "Stock", "request": "https://shop.example.com/stock"}],
+}
 SKILL = "---\nname: pdf-forms\ndescription: Fills forms: all of them.\n---\n# Forms\n\nUse scripts/fill.py."
 
 
@@ -58,6 +62,10 @@ def config(text: object, **settings: Any) -> dict[str, Any]:
         ('"files": {"command": "npx", "args": []},', "mcp_servers"),
         ('[mcp_servers.files]\ncommand = "npx"', "mcp_servers"),
         ("npx -y @acme/server-files /tmp", "mcp_servers"),
+        ("claude mcp add files -- npx -y @acme/server-files", "mcp_servers"),
+        ("mcpServers:\n  files:\n    command: npx", "mcp_servers"),
+        (COLLECTION, "postman"),
+        ({"collection": COLLECTION}, "postman"),
         (OPENAPI, "openapi"),
         (OPENAPI | {"servers": [{"url": "https://a.example.com"}]}, "openapi"),
         ("openapi: 3.0.3\ninfo: {title: t, version: '1'}\npaths: {}", "openapi"),

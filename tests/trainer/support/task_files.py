@@ -97,4 +97,4 @@ def write_parquet() -> GivenFile:
     rows = [{"context": "", "question": q, "answers": {"text": [a, a], "answer_start": [0, 1]}} for q, a in _ROWS]
     file = BytesIO()
     parquet.write_table(pa.Table.from_pylist(rows), file)
-    return GivenFile(file.getvalue(), "Parquet: queries from question; answers from answers; not used: context")
+    return GivenFile(file.getvalue(), "Parquet: queries from question with context; answers from answers")

@@ -22,6 +22,7 @@ from trainer.tasks.tool_use.chat import (
     read_text,
 )
 from trainer.tasks.tool_use.conversation import ChatTurn, Conversation
+from trainer.tasks.tool_use.glaive import calls_functions, is_glaive, read_glaive
 
 Record = Mapping[str, Any]
 
@@ -94,6 +95,7 @@ def _read_alpaca(record: Record) -> Conversation:
 FORMATS = (
     Format("BFCL", _is_bfcl, _always, read_bfcl),
     Format("xLAM", _is_xlam, _always, read_xlam),
+    Format("Glaive", is_glaive, calls_functions, read_glaive),
     Format("Hermes", _is_hermes, _always, read_chat),
     Format("ShareGPT", _is_sharegpt, _chat_calls_tools, read_chat),
     Format("OpenAI messages", _is_chat, _chat_calls_tools, read_chat),

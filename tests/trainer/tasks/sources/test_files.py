@@ -316,3 +316,20 @@ def test_a_chat_that_a_table_holds_as_text_is_a_chat():
     assert [(query, answer) for query, answer, _ in take(json.dumps({"messages": chat}).encode())] == [
         ("What is 6 x 7?", 42)
     ]
+
+
+def test_articles_of_squad_are_questions_with_their_paragraphs():
+    question = {"question": "Where is Graz?", "id": "1", "answers": [{"text": "Austria", "answer_start": 11}]}
+    paragraph = {"context": "Graz is in Austria.", "qas": [question, {"question": "Why?", "id": "2", "answers": []}]}
+    articles = {"version": "v2.0", "data": [{"title": "Graz", "paragraphs": [paragraph]}]}
+    tasks = read(json.dumps(articles, indent=1).encode())
+    (right, unanswerable) = tasks.lines
+    assert right.task.query == "Where is Graz?\n\nGraz is in Austria."
+    assert right.task.verifier.accepts("Austria") and not right.task.verifier.accepts("Graz")
+    assert unanswerable.task is None and "missing" in str(unanswerable.problems)
+
+
+def test_what_a_question_is_read_with_is_a_text():
+    rows = [{"question": "Where is Graz?", "context": {"title": ["Graz"]}, "answer": "Austria"}]
+    (line,) = read(json.dumps(rows).encode()).lines
+    assert line.task.query == "Where is Graz?"

@@ -43,6 +43,12 @@ DIALECTS = {
             {"type": "ai", "content": "12 packets."},
         ],
     },
+    "Glaive": {
+        "system": f"SYSTEM: Use these functions if required -\n{json.dumps(STOCK, indent=4)}\n",
+        "chat": "USER: How much tea?\n\n\nASSISTANT: <functioncall> "
+        """{"name": "get_stock", "arguments": '{"item": "tea"}'} <|endoftext|>\n\n\nFUNCTION RESPONSE: 12\n\n\n"""
+        "ASSISTANT: 12 packets. <|endoftext|>\n\n\n",
+    },
     "ToolACE": {
         "tools": [STOCK],
         "conversations": [

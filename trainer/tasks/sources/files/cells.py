@@ -30,7 +30,8 @@ _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 def write_fields(row: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
     """The fields of a task's line. What a row lacks is left out, and what cannot be read stays as it is."""
     fields: dict[str, Any] = {"query": read_query(row.get(columns.query))}
-    if context := read_query(row.get(columns.context)):
+    context = read_query(row.get(columns.context))
+    if isinstance(context, str) and context:
         fields["query"] = f"{fields['query']}\n\n{context}"
     answer, verifier = read_expected(row.get(columns.answer))
     if (choices := read_choices(row.get(columns.choices))) and isinstance(fields["query"], str):

@@ -25,7 +25,8 @@ ANSWER_NAMES = (
 CHAT_NAMES = (("messages", "conversations", "conversation"),)
 CHOICE_NAMES = (("choices", "options"),)
 SPLIT_NAMES = (("split", "subset"),)
-CONTEXTS = {"instruction": "input"}  # a query's column, and the one that it is read with (Alpaca)
+# A query's column, and the one that it is read with (Alpaca, SQuAD).
+CONTEXTS = {"instruction": "input", "question": "context"}
 REMEDY = "rename it, or choose it (--query-column, --answer-column)"
 SHOWN = 12
 MAX_NAME_CHARS = 60  # of a column, in a sentence

@@ -86,7 +86,7 @@ def read_json(source: Source) -> Rows | None:
         if start == "[" and text.lstrip()[1:].lstrip().startswith("{"):
             raise UnusableTasks(f"{source.name} is no JSON list ({error}); mend it there") from error
         return None
-    items = value if isinstance(value, list) else _find_items(value)
+    items = list(_unfold_articles(value if isinstance(value, list) else _find_items(value)))
     if not items or (items == [value] and "\n" not in text.strip()):
         return None  # one object on one line is JSONL
     columns = _list_columns(item for item in items if isinstance(item, dict))
@@ -137,6 +137,26 @@ def _find_items(value: Any) -> list[Any]:
         return []
     lists = [part for part in value.values() if isinstance(part, list) and any(isinstance(item, dict) for item in part)]
     return lists[0] if len(lists) == 1 and not any(map(is_known, value)) else [value]
+
+
+def _unfold_articles(items: list[Any]) -> Iterator[Any]:
+    """The items; in place of an article of SQuAD its questions, each with the paragraph that it is about."""
+    for item in items:
+        paragraphs = item.get("paragraphs") if isinstance(item, dict) else None
+        if not isinstance(paragraphs, list) or not all(isinstance(part, dict) for part in paragraphs):
+            yield item
+            continue
+        for paragraph in paragraphs:
+            questions = paragraph.get("qas")
+            for row in questions if isinstance(questions, list) else ():
+                yield {"context": paragraph.get("context"), **_join_answers(row)} if isinstance(row, dict) else row
+
+
+def _join_answers(row: dict[str, Any]) -> dict[str, Any]:
+    """A question of SQuAD with its answers as the Hub's tables hold them, {"text": [...]}."""
+    answers = row.get("answers")
+    texts = [part.get("text") for part in answers if isinstance(part, dict)] if isinstance(answers, list) else answers
+    return row | {"answers": {"text": texts}}
 
 
 def _list_columns(objects: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
