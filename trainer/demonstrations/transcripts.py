@@ -227,8 +227,8 @@ def write_reader_conversation(
     """The messages in which a reader plans `turn`: needs, then arguments for the workers' cards.
 
     In some conversations one card is that of the likeliest worker that does not fit: the reader learns to say so, and
-    is then shown another card (orchestrator/policies/reader.py). A need that is a line of the listing gets the card of
-    that line. A refusal is learnt in the same way where it names a need, and at once where it names none.
+    is then shown another card (orchestrator/policies/reader.py). A refusal is learnt in the same way where it names a
+    need, and at once where it names none.
 
     By default most needs are the lines that list their workers. A reader that had learnt needs in the words of its
     training tasks alone named those words for any pool, and took a question that a worker of a foreign pool serves for
@@ -239,14 +239,13 @@ def write_reader_conversation(
     shown = narrow_pool(pool, select_workers(query, pool, called))
     opening = open_conversation(query, shown.workers.values(), lesson.listing)
     refused = read_refused_need(turn.answer)
-    listed = not refused and random.random() < lesson.listed_needs
-    needs = [Need(refused)] if refused else _list_needs(turn.steps, pool, lesson, listed)
+    needs = [Need(refused)] if refused else _list_needs(turn.steps, pool, lesson, random.random() < lesson.listed_needs)
     workers = [pool.workers[name] for name in called] if called else [_pick_unfit(need, pool, ()) for need in needs]
     cards = [worker for worker in workers if worker is not None]
     if not cards:  # nothing is needed that could be named, or the pool is empty
         return [*opening, Message("assistant", refuse())]
     fill = refuse(refused) if refused else format_fill(turn.steps, turn.answer)
-    if not refused and not listed and random.random() < lesson.unfit_cards:
+    if not refused and random.random() < lesson.unfit_cards:
         place = random.randrange(len(needs))
         unfit = _pick_unfit(needs[place], pool, called)
         if unfit is not None:

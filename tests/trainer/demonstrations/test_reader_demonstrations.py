@@ -90,17 +90,6 @@ def test_a_need_is_in_words_of_its_own_or_the_line_that_lists_its_worker(share, 
     assert row.messages[2].content == needs
 
 
-def test_a_need_that_is_a_line_is_never_shown_a_card_that_does_not_fit():
-    def write_fill(share: float) -> str:
-        lesson = ReaderLesson(listed_needs=share, unfit_cards=1)
-        row = make_demonstration(
-            run_turns(Turn((need(1, "left"),), "$1")), two_workers(), "plan", "reader", 4, "teacher", lesson
-        )
-        return row.messages[-1].content
-
-    assert write_fill(0.0).startswith("No worker") and not write_fill(1.0).startswith("No worker")
-
-
 def test_steps_that_the_answer_goes_back_to_are_kept_with_what_they_see():
     turns = (
         Turn((need(1, "left"), need(2, "left", "#1"))),
