@@ -73,12 +73,22 @@ def ship(folder: Path, place: Path, shares: Mapping[Path, float]) -> int:
     return sum(file.stat().st_size for file in place.iterdir())
 
 
+PLACES = (("model", "start"), ("sft", "demonstrations", "lessons"), ("sft", "demonstrations", "file"))
+
+
 def without_folders(recipe: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The recipe, without the folder that its training went on from."""
-    model = recipe.get("model")
-    if not isinstance(model, dict) or "/" not in str(model.get("start", "")):
-        return recipe
-    return {**recipe, "model": {**model, "start": ""}}
+    """The recipe, without the folders of this machine that its training went on from and learnt from."""
+    for place in PLACES:
+        recipe = _without_folder(recipe, place)
+    return recipe
+
+
+def _without_folder(section: dict[str, JsonValue], place: tuple[str, ...]) -> dict[str, JsonValue]:
+    name, *rest = place
+    value = section.get(name)
+    if rest:
+        return {**section, name: _without_folder(value, tuple(rest))} if isinstance(value, dict) else section
+    return {**section, name: ""} if "/" in str(value) else section
 
 
 def amend(file: Path, **settings: str) -> None:

@@ -148,6 +148,7 @@ CHECKPOINTS = {
     "smollm2-reader": "`smollm2-reader`, any pool",
     ALONE: "the model alone",
     "smollm2-reader+samples=4": "`smollm2-reader`, four plans",
+    "smollm2-records": "`smollm2-records`, any pool",
     "smollm2-sft": "`smollm2-sft`, one pool, bound",
     "smollm2-sft, unbound": "the same, not bound",
     "starter-grpo": "`starter-grpo` (tiny), one pool, bound",

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from orchestrator.checkpoints import STARTERS, checkpoint_names, find_last_resort, plans_any_pool
 from orchestrator.orchestrator_name import OrchestratorName
+from pool_registry.errors import InvalidPool
+from pool_registry.kinds import open_worker
 from pool_registry.pool import Pool
+from pool_registry.schemas.result_outline import format_fields
+from pool_registry.worker import WorkerSpec
 
 STARTER = "starter"
 CHAT_KIND = "chat"
+MAX_LOOKED_AT = 100  # workers, to see whether some return records
 
 
 def choose_default(pool: Pool) -> str:
-    """The orchestrator for a pool: the reader that ships, else a chat model of the pool. Without either the smallest
+    """The orchestrator for a pool: the reader that ships and suits it, else a chat model of the pool. Without either the smallest
     checkpoint on the starter pool, which it was trained on, and a local model of any other pool."""
     suggestions = suggest_orchestrators(pool)
     if suggestions:
@@ -22,13 +27,26 @@ def choose_default(pool: Pool) -> str:
 
 def suggest_orchestrators(pool: Pool) -> list[str]:
     """The orchestrators that can plan for this pool whatever the query, the best first. One that learnt to ask agents
-    is for pools that have some, and the best where there is nothing else."""
+    is for pools that have some, and the best where there is nothing else; one that learnt to read records is the best
+    where a worker returns some."""
     agents = pool.agents()
-    has_agents_alone = bool(agents) and len(agents) == len(pool.enabled)
-    starters = [name for name in checkpoint_names() if plans_any_pool(name)]
-    starters = [name for name in starters if agents or not STARTERS[name].asks_agents]
-    starters.sort(key=lambda name: STARTERS[name].asks_agents != has_agents_alone)
+    suits = {"": True, "agents": bool(agents), "records": returns_records(pool)}
+    is_best = {"": False, "agents": bool(agents) and len(agents) == len(pool.enabled), "records": suits["records"]}
+    starters = [name for name in checkpoint_names() if plans_any_pool(name) and suits[STARTERS[name].made_for]]
+    starters.sort(key=lambda name: not is_best[STARTERS[name].made_for])
     return starters + [write_model_name(agent) for agent in list_chat_models(pool)]
+
+
+def returns_records(pool: Pool) -> bool:
+    """Whether one of the first enabled workers of a pool returns objects whose fields are known."""
+    return any(map(_returns_fields, pool.enabled[:MAX_LOOKED_AT]))
+
+
+def _returns_fields(spec: WorkerSpec) -> bool:
+    try:
+        return bool(format_fields(open_worker(spec).output_schema))
+    except InvalidPool:
+        return False  # it cannot be called as it is, whatever it would return
 
 
 def list_chat_models(pool: Pool) -> list[str]:

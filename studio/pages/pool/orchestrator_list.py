@@ -18,6 +18,11 @@ from trainer.jobs.queue import JobRow
 from trainer.recipe import Recipe
 
 MOST = 5  # trained checkpoints, the newest first
+LEARNT = {  # by what a starter is made for
+    "": "",
+    "agents": "Learnt to put questions to agents in words, too. ",
+    "records": "Learnt to combine fields of what workers return, and to ask agents. ",
+}
 
 
 class OrchestratorLine(PageDocument):
@@ -64,10 +69,9 @@ def _describe_general(name: str, pool: Pool) -> OrchestratorLine:
     if plans_any_pool(name):
         untrained = "" if pool.name == STARTER else " It has not been trained on this pool."
         languages = describe_languages(find_checkpoint(name)[1])
-        agents = "Learnt to put questions to agents in words, too. " if STARTERS[name].asks_agents else ""
         about = (
             "Reads any pool: says what each step needs and binds that to a worker. "
-            f"{agents}{languages} Needs no key.{untrained}"
+            f"{LEARNT[STARTERS[name].made_for]}{languages} Needs no key.{untrained}"
         )
         return OrchestratorLine(name=name, label=label_orchestrator(name), about=about, job="")
     about = "A chat model of this pool; it reads the listing of the workers."

@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.checkpoints import STARTERS, Starter
 from pool_registry.pool import Pool
+from pool_registry.schemas.output_check import Output
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from studio.orchestrators import choices, default
@@ -19,7 +20,7 @@ def agent(name: str, kind: str) -> WorkerSpec:
 
 
 LOCAL, CHAT = agent("near", "local_model"), agent("far", "chat")
-READER, FOR_AGENTS, SMALLEST = "smollm2-reader", "smollm2-agents", "starter-grpo"
+READER, FOR_AGENTS, FOR_RECORDS, SMALLEST = "smollm2-reader", "smollm2-agents", "smollm2-records", "starter-grpo"
 MINE = Pool(name="mine", workers=(LOCAL, CHAT))
 
 
@@ -86,3 +87,24 @@ def test_the_oracle_is_offered_only_where_there_is_a_reference_plan():
     names = [name for _, name in orchestrator_choices()]
     without = [name for _, name in orchestrator_choices(with_reference=False)]
     assert [name for name in names if name not in without] == ["oracle"]
+
+
+def test_where_a_worker_returns_records_the_reader_that_learnt_to_read_them_comes_first(checkpoints):
+    checkpoints(READER, FOR_AGENTS, FOR_RECORDS, SMALLEST)
+    fields = {"type": "object", "properties": {"price": {"type": "number"}}}
+    tool = WorkerSpec(name="stock", kind="calculator", description="Stock.", output=Output(json_schema=fields))
+    assert suggest_orchestrators(Pool(name="shop", workers=(tool,))) == [FOR_RECORDS, READER]
+    assert suggest_orchestrators(Pool(name="shop", workers=(tool, CHAT)))[:3] == [FOR_RECORDS, READER, FOR_AGENTS]
+    plain = tool.model_copy(update={"output": None})
+    assert suggest_orchestrators(Pool(name="shop", workers=(plain,))) == [READER]
+    switched_off = tool.model_copy(update={"enabled": False})
+    assert suggest_orchestrators(Pool(name="shop", workers=(plain.model_copy(update={"name": "b"}), switched_off))) == [
+        READER
+    ]
+    assert FOR_RECORDS not in suggest_orchestrators(starter_pool())
+
+
+def test_a_worker_that_cannot_be_opened_returns_nothing_that_is_known(checkpoints):
+    checkpoints(READER, FOR_RECORDS)
+    broken = WorkerSpec(name="far", kind="chat", description="Answers.", config={})
+    assert suggest_orchestrators(Pool(name="mine", workers=(broken,)))[0] == READER
