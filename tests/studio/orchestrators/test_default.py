@@ -97,10 +97,8 @@ def test_where_a_worker_returns_records_the_reader_that_learnt_to_read_them_come
     assert suggest_orchestrators(Pool(name="shop", workers=(tool, CHAT)))[:3] == [FOR_RECORDS, READER, FOR_AGENTS]
     plain = tool.model_copy(update={"output": None})
     assert suggest_orchestrators(Pool(name="shop", workers=(plain,))) == [READER]
-    switched_off = tool.model_copy(update={"enabled": False})
-    assert suggest_orchestrators(Pool(name="shop", workers=(plain.model_copy(update={"name": "b"}), switched_off))) == [
-        READER
-    ]
+    off = tool.model_copy(update={"enabled": False, "name": "off"})
+    assert suggest_orchestrators(Pool(name="shop", workers=(plain, off))) == [READER]
     assert FOR_RECORDS not in suggest_orchestrators(starter_pool())
 
 
