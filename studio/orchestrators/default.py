@@ -16,8 +16,8 @@ MAX_LOOKED_AT = 100  # workers, to see whether some return records
 
 
 def choose_default(pool: Pool) -> str:
-    """The orchestrator for a pool: the reader that ships and suits it, else a chat model of the pool. Without either the
-    smallest checkpoint on the starter pool, which it was trained on, and a local model of any other pool."""
+    """The orchestrator for a pool: the reader that ships and suits it, else a chat model of the pool. Without either
+    the smallest checkpoint on the starter pool, which it was trained on, and a local model of any other pool."""
     suggestions = suggest_orchestrators(pool)
     if suggestions:
         return suggestions[0]
