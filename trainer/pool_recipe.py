@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from orchestrator.checkpoints import find_checkpoint
+from orchestrator.prompt_styles import PROMPTS
 from pool_registry.pool import Pool
 from pool_registry.secrets import list_unset
 from trainer.recipe import Recipe, load_recipe
@@ -13,6 +15,7 @@ PLANS, AGENTS = "own-pool", "own-agents"  # it learns from plans; it learns from
 PRESETS = (PLANS, AGENTS)
 EPOCHS = 3  # how often each demonstration is seen
 MIN_STEPS = 8
+LENGTH_WITH_FIELDS = 1500  # tokens of a lesson whose listing names fields
 
 
 def choose_preset(pool: Pool, planned: int) -> str:
@@ -35,14 +38,30 @@ def list_teachers(pool: Pool) -> list[str]:
     return [spec.name for spec in pool.agents() if not list_unset(spec.config)]
 
 
+def start_from(recipe: Recipe, checkpoint: str) -> Recipe:
+    """The recipe, going on from a reader, whose prompts are of that reader's style. Others are left as they are shown
+    there. Raises UnknownOrchestrator."""
+    style = find_checkpoint(checkpoint)[1].prompt
+    changes = {"start": checkpoint} | ({"prompt": style} if PROMPTS[style].binds_needs else {})
+    recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update=changes)})
+    (stage,) = recipe.training_stages
+    return stage.method.edit(recipe, max_length=LENGTH_WITH_FIELDS) if PROMPTS[style].lists_fields else recipe
+
+
 def build_pool_recipe(
-    pool: str, train_tasks: int, preset: str = PLANS, max_cost: float | None = None, teacher: str = ""
+    pool: str,
+    train_tasks: int,
+    preset: str = PLANS,
+    max_cost: float | None = None,
+    teacher: str = "",
+    start: str = "",
 ) -> Recipe:
     """The recipe for a pool with so many tasks to learn from. Plans are imitated in as many steps as show each three
-    times. `max_cost` caps the whole job, in US dollars. `teacher` is an agent whose plans are imitated first."""
+    times. `max_cost` caps the whole job, in US dollars. `teacher` is an agent whose plans are imitated first, `start`
+    the reader that learns from plans, in place of the preset's."""
     recipe = fit_recipe_to_pool(load_recipe(preset), pool)
     if preset == PLANS:
-        recipe = _fit_steps(recipe, train_tasks)
+        recipe = _fit_steps(start_from(recipe, start) if start else recipe, train_tasks)
     tasks = recipe.tasks.model_copy(update={"count": max(1, train_tasks)})
     name = f"{pool[:40]}-{'reader' if preset == PLANS else 'agents'}"
     recipe = recipe.model_copy(update={"name": name, "tasks": tasks, "max_cost": max_cost})

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from orchestrator.checkpoints import STARTERS, checkpoint_names, find_last_resort, plans_any_pool
+from orchestrator.made_for import returns_records
 from orchestrator.orchestrator_name import OrchestratorName
-from pool_registry.errors import InvalidPool
-from pool_registry.kinds import open_worker
 from pool_registry.pool import Pool
-from pool_registry.schemas.result_outline import format_fields
-from pool_registry.worker import WorkerSpec
 
 STARTER = "starter"
 CHAT_KIND = "chat"
-MAX_LOOKED_AT = 100  # workers, to see whether some return records
 
 
 def choose_default(pool: Pool) -> str:
@@ -35,18 +31,6 @@ def suggest_orchestrators(pool: Pool) -> list[str]:
     starters = [name for name in checkpoint_names() if plans_any_pool(name) and suits[STARTERS[name].made_for]]
     starters.sort(key=lambda name: not is_best[STARTERS[name].made_for])
     return starters + [write_model_name(agent) for agent in list_chat_models(pool)]
-
-
-def returns_records(pool: Pool) -> bool:
-    """Whether one of the first enabled workers of a pool returns objects whose fields are known."""
-    return any(map(_returns_fields, pool.enabled[:MAX_LOOKED_AT]))
-
-
-def _returns_fields(spec: WorkerSpec) -> bool:
-    try:
-        return bool(format_fields(open_worker(spec).output_schema))
-    except InvalidPool:
-        return False  # it cannot be called as it is, whatever it would return
 
 
 def list_chat_models(pool: Pool) -> list[str]:

@@ -122,16 +122,19 @@ def _add_teacher(chosen: Recipe, preset: str, teacher: str, home: str | None) ->
 
 def _make_pool_recipe(pool: str, preset: str, home: str | None) -> Recipe:
     """The recipe of *Train on this pool*: its tasks are made where there are none, and its steps fit their number."""
+    from orchestrator.made_for import find_reader_of_records
     from trainer.pool_recipe import PLANS, build_pool_recipe
+    from trainer.run_recipe import load_pool
     from trainer.tasks.practice.stored import SOURCE, count_learnt, count_planned, make_missing_tasks
     from trainer.tasks.teachers import EXPLAIN_NO_PLANS
 
     with open_data_folder(home) as store:
         make_missing_tasks([f"{SOURCE}{pool}"], store)
         count = count_planned(pool) if preset == PLANS else count_learnt(pool)
+        start = find_reader_of_records(load_pool(store, pool))
     if not count:
         raise UnusableTasks(EXPLAIN_NO_PLANS)
-    return build_pool_recipe(pool, count, preset)
+    return build_pool_recipe(pool, count, preset, start=start)
 
 
 def start_job(recipe: Recipe, detach: bool, home: str | None, yes: bool = False) -> None:

@@ -96,7 +96,8 @@ def _ask_every_agent(improvement: Improvement) -> Recipe:
 def _imitate(improvement: Improvement, **demonstrations: object) -> Recipe:
     """The recipe of *Train on this pool*, from the serving checkpoint, with lessons of other pools where there are."""
     plan = improvement.plan
-    recipe = build_pool_recipe(plan.pool, plan.learnt + plan.replayed)
+    serving = split_options(plan.serving)[0]
+    recipe = build_pool_recipe(plan.pool, plan.learnt + plan.replayed, start=serving)
     lessons = " + ".join(name for name in LESSONS if name in PROVIDERS)
     source = f"{improvement.learnt_source}*{OWN_SHARE} + {lessons}" if lessons else improvement.learnt_source
     count = recipe.tasks.count * (OWN_SHARE + len(LESSONS) * LESSON_SHARE) // OWN_SHARE if lessons else None
@@ -105,7 +106,6 @@ def _imitate(improvement: Improvement, **demonstrations: object) -> Recipe:
         update={
             "name": f"{plan.pool[:24]}-improved",
             "tasks": recipe.tasks.model_copy(update=changes),
-            "model": recipe.model.model_copy(update={"start": split_options(plan.serving)[0]}),
             "evaluate": None,
             "max_cost": plan.max_cost,
         }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from platformdirs import user_data_dir
 from pydantic import ValidationError
 
+from orchestrator.made_for import find_reader_of_records
 from orchestrator.traces.agent_track_record import build_track_record
 from pool_registry.actions import JsonValue
 from pool_registry.errors import PoolNotFound
@@ -91,7 +92,8 @@ class TrainCommands(PageCommands):
         planned = count_planned(pool.name)
         preset = choose_preset(pool, planned)
         count = planned if preset == PLANS else count_learnt(pool.name)
-        return self._reply(build_pool_recipe(pool.name, count or DEFAULT_TASKS, preset), "")
+        recipe = build_pool_recipe(pool.name, count or DEFAULT_TASKS, preset, start=find_reader_of_records(pool))
+        return self._reply(recipe, "")
 
     @command("viewer")
     def _check(self, fields: Fields) -> PageReply:

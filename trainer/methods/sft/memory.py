@@ -38,7 +38,13 @@ class UsualRows:
 # Of 35 practice tasks of the starter pool the longest row has 722 tokens and the median 547, of which 355 are its
 # listing of 19 workers; a listing has at most 24.
 _READER = UsualRows(opening=450, rest=250, learnt=80)
-USUAL_ROWS: Mapping[PromptStyle, UsualRows] = {"reader": _READER, "reader-agents": _READER}
+# Fields are at most 64 characters more a line of the listing, about 25 tokens.
+_WITH_FIELDS = UsualRows(opening=_READER.opening + 24 * 25, rest=300, learnt=80)
+USUAL_ROWS: Mapping[PromptStyle, UsualRows] = {
+    "reader": _READER,
+    "reader-agents": _READER,
+    "reader-fields": _WITH_FIELDS,
+}
 
 
 def find_usual_rows(settings: SftSettings, recipe: Recipe, machine: Machine) -> UsualRows | None:

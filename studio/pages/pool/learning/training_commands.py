@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchestrator.made_for import find_reader_of_records
 from orchestrator.traces.agent_track_record import build_track_record
 from pool_registry.errors import InvalidPool
 from studio.frame.commands import Fields, PageCommands, PageReply, command, dollars, text, words
@@ -79,7 +80,8 @@ class TrainingCommands(PageCommands):
         pool, planned = self._runtime.store.pools.latest(name).pool, count_planned(name)
         preset = choose_preset(pool, planned)
         count = planned if preset == PLANS else count_learnt(name)
-        return build_pool_recipe(name, count, preset, max_cost, teacher if preset == AGENTS else "")
+        teacher = teacher if preset == AGENTS else ""
+        return build_pool_recipe(name, count, preset, max_cost, teacher, find_reader_of_records(pool))
 
     @command("viewer", "orchestrators")
     def _list_orchestrators(self, fields: Fields) -> PageReply:
