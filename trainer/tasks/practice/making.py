@@ -6,6 +6,7 @@ that has ended without a word, the making counts as interrupted, and can go on.
 
 from __future__ import annotations
 
+import threading
 import time
 from asyncio import CancelledError
 from collections.abc import Iterator
@@ -111,6 +112,8 @@ class Recorder:
     def __init__(self, file: Path, options: PracticeOptions, watch: Watch) -> None:
         self._file, self._watch, self._report = file, watch, watch.report
         self._next = 0.0
+        self._lock = threading.Lock()
+        self._later: threading.Timer | None = None
         panel = options.panel
         cap = None if panel.max_cost is None else panel.max_cost + watch.earlier_cost
         now = time.time()
@@ -126,19 +129,35 @@ class Recorder:
         watch.update(max_cost=cap)
 
     def take(self, progress: Progress) -> None:
-        """Write the progress, unless one has been written just now."""
-        self._making = self._making.model_copy(update={"progress": progress, "updated": time.time()})
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + RECORD_S
-            self._write()
+        """Write the progress; a little later where one has just been written, for the next may be long in coming."""
+        with self._lock:
+            self._making = self._making.model_copy(update={"progress": progress, "updated": time.time()})
+            wait = self._next - time.monotonic()
+            if wait <= 0:
+                self._next = time.monotonic() + RECORD_S
+                self._write()
+            elif self._later is None:
+                self._later = threading.Timer(wait, self._write_later)
+                self._later.daemon = True
+                self._later.start()
         self._report(progress)
 
     def end(self, state: State, outcome: str) -> None:
         """Write how it ended."""
         self._watch.report = self._report
         update = {"state": state, "outcome": outcome, "updated": time.time()}
-        self._making = self._making.model_copy(update=update)
-        self._write()
+        with self._lock:
+            if self._later is not None:
+                self._later.cancel()
+                self._later = None
+            self._making = self._making.model_copy(update=update)
+            self._write()
+
+    def _write_later(self) -> None:
+        with self._lock:
+            if self._later is not None:  # it has not ended meanwhile
+                self._later, self._next = None, time.monotonic() + RECORD_S
+                self._write()
 
     def _write(self) -> None:
         with writing_to(self._file):
