@@ -43,13 +43,12 @@ MANIFEST = "podium.json"
 @dataclass(frozen=True, slots=True)
 class Starter:
     """A checkpoint that ships: its folder, what people read for it, and where it is the one to ask. The others show
-    what training does. `asks_agents`: it learnt to put questions to language models. `made_for`: the pools that it is
-    suggested for, those with agents or those whose workers return records with fields; "" for any."""
+    what training does. `made_for`: the pools that it is suggested for, those with agents or those whose workers return
+    records with fields; "" for any."""
 
     folder: str
     label: str
     plans_any_pool: bool = False
-    asks_agents: bool = False
     made_for: Literal["", "agents", "records"] = ""
     is_last_resort: bool = False  # where nothing else can plan
 
@@ -62,11 +61,9 @@ STARTERS = {
     "smollm2-sft": Starter("smollm2-sft", "SmolLM2 after SFT"),
     "smollm2-grpo": Starter("smollm2-grpo", "SmolLM2 after SFT and GRPO"),
     "smollm2-reader": Starter("smollm2-reader", "SmolLM2 reader", plans_any_pool=True),
-    "smollm2-agents": Starter(
-        "smollm2-agents", "SmolLM2 reader for agents", plans_any_pool=True, asks_agents=True, made_for="agents"
-    ),
+    "smollm2-agents": Starter("smollm2-agents", "SmolLM2 reader for agents", plans_any_pool=True, made_for="agents"),
     "smollm2-records": Starter(
-        "smollm2-records", "SmolLM2 reader for records", plans_any_pool=True, asks_agents=True, made_for="records"
+        "smollm2-records", "SmolLM2 reader for records", plans_any_pool=True, made_for="records"
     ),
 }
 # The files of a checkpoint that are copied and published: weights as safetensors, and texts and numbers beside them.

@@ -60,13 +60,16 @@ def _parse(text: str) -> JsonValue:
 
 
 def _parse_yaml(text: str) -> JsonValue:
-    """The settings of a client in YAML; None where it is none, or repeats a part by an alias."""
+    """The settings of a client in YAML; None where it is none, repeats a part by an alias, or is nested too deep."""
     import yaml  # a published Space has no PyYAML, and nobody pastes there
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=loader)):
-            return None
+        depth = 0
+        for event in yaml.parse(text, Loader=loader):  # PyYAML's fast loader would end the whole process at deep ones
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH or isinstance(event, yaml.AliasEvent):
+                return None
         document = json.loads(json.dumps(yaml.load(text, Loader=loader), default=str))  # noqa: S506  a safe loader
     except (yaml.YAMLError, ValueError, TypeError, RecursionError):
         return None

@@ -14,11 +14,11 @@ from pool_registry.pasted.agent_builder import is_agent_builder_export, read_age
 from pool_registry.pasted.agent_card import is_agent_card, read_agent_card
 from pool_registry.pasted.autogen_team import is_autogen_team, read_autogen_team
 from pool_registry.pasted.base import ImportSettings, PastedKind, PastedText, Recognition, UnfitText
-from pool_registry.pasted.curl import is_curl, read_curl_lines
 from pool_registry.pasted.mcp_servers import is_client_settings, read_client_settings
 from pool_registry.pasted.openapi_document import is_openapi, read_openapi
-from pool_registry.pasted.postman import is_collection, read_collection
 from pool_registry.pasted.read_text import read_text
+from pool_registry.pasted.requests.curl import is_curl, read_curl_lines
+from pool_registry.pasted.requests.postman import is_collection, read_collection
 from pool_registry.pasted.skill import is_skill, read_skill
 from pool_registry.pasted.tools_list import is_tools_list, read_tools_list
 

@@ -70,7 +70,8 @@ def test_every_checkpoint_that_ships_learnt_with_the_present_prompt():
     for name in names:
         _, checkpoint = open_checkpoint(name)
         assert checkpoint.prompt_version == PROMPTS[checkpoint.prompt].version, name
-        assert STARTERS[name].asks_agents == PROMPTS[checkpoint.prompt].marks_agents, name
+        facts, made_for = PROMPTS[checkpoint.prompt], STARTERS[name].made_for
+        assert bool(made_for) == facts.marks_agents and (made_for == "records") == facts.lists_fields, name
     assert "smollm2-reader" in names
 
 

@@ -98,6 +98,11 @@ def test_a_command_that_cannot_be_read_says_what_is_wrong(text: str, problem: st
         read_servers(text)
 
 
+def test_yaml_that_is_nested_too_deep_ends_no_process():
+    with pytest.raises(InvalidPool, match="Accepted are"):
+        read_servers("mcpServers:\n  a: " + "[" * 90_000 + "]" * 90_000)
+
+
 def test_yaml_that_repeats_itself_is_not_unfolded():
     levels = "\n".join(f"l{k}: &l{k} [*l{k - 1}, *l{k - 1}]" for k in range(1, 40))
     with pytest.raises(InvalidPool, match="Accepted are"):

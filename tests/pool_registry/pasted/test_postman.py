@@ -153,6 +153,23 @@ def test_what_cannot_be_sent_just_so_is_offered_with_the_reason(item: dict[str, 
     assert problem in read(make_collection(item))[0].problem
 
 
+def test_variables_within_variables_end_and_a_type_is_not_written_twice():
+    many = [{"key": f"v{k}", "value": f"{{{{v{k + 1}}}}}" * 60} for k in range(8)] + [
+        {"key": "v8", "value": "x" * 1900}
+    ]
+    body = {"mode": "raw", "raw": '{"a": "{{v0}}"}', "options": JSON}
+    item = ask(
+        "Deep",
+        "https://a.example.com",
+        method="POST",
+        body=body,
+        header=[{"key": "content-type", "value": "application/json"}],
+    )
+    [offer] = read(make_collection(item, variable=many))
+    assert not offer.problem and list(offer.spec.config["headers"]) == ["content-type"]
+    assert len(json.dumps(offer.spec.config)) < 200_000
+
+
 def test_an_empty_collection_says_so():
     with pytest.raises(InvalidPool, match="holds no request"):
         read({"info": {"schema": SCHEMA}, "item": []})

@@ -10,7 +10,7 @@ import threading
 import time
 from asyncio import CancelledError
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from orchestrator.engine.process_identity import is_alive, this_process
 from pool_registry.atomic_write import lock_file, write_atomically
-from pool_registry.errors import writing_to
+from pool_registry.errors import UnwritablePath, writing_to
 from pool_registry.storage.data_folder import find_home
 from pool_registry.strict_model import FrozenModel
 from trainer.errors import MENDABLE, UnusableTasks
@@ -154,7 +154,7 @@ class Recorder:
             self._write()
 
     def _write_later(self) -> None:
-        with self._lock:
+        with self._lock, suppress(UnwritablePath):  # the next report, or the end, says so to whoever makes the tasks
             if self._later is not None:  # it has not ended meanwhile
                 self._later, self._next = None, time.monotonic() + RECORD_S
                 self._write()

@@ -26,8 +26,8 @@ def is_glaive(record: Mapping[str, Any]) -> bool:
 
 
 def calls_functions(record: Mapping[str, Any]) -> bool:
-    """Whether functions are offered or called in a record."""
-    return CALL in record["chat"] or bool(_read_functions(record))
+    """Whether functions are offered or called in a record, well written or not."""
+    return CALL in record["chat"] or "{" in str(record.get("system"))
 
 
 def read_glaive(record: Mapping[str, Any]) -> Conversation:

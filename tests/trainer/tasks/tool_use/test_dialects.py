@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from trainer.tasks.tool_use.formats import find_format
 from trainer.tasks.tool_use.printed_calls import read_printed_calls
 from trainer.tasks.tool_use.reader import read_record
 
@@ -81,3 +82,11 @@ def test_several_printed_calls_keep_their_order_and_values():
         ("a.b", {"x": 1, "y": [True, None]}),
         ("c", {"z": "[d(e=1)]"}),
     ]
+
+
+def test_functions_of_glaive_that_are_no_json_are_a_problem_of_their_record():
+    record = DIALECTS["Glaive"] | {"system": "SYSTEM: Use {these}."}
+    with pytest.raises(ValueError, match="JSON"):
+        read_record(record)
+    row = find_format(record)
+    assert row is not None and row.calls_tools(record)

@@ -120,6 +120,16 @@ class CurlRequest:
     user: str = ""
     in_query: bool = False  # --get
 
+    @property
+    def content_type(self) -> str:
+        """What the headers say of the body's type; "" where they say nothing."""
+        return next((value for name, value in self.headers.items() if name.lower() == "content-type"), "")
+
+    def add_type(self, content_type: str) -> None:
+        """Say the type of the body where no header does."""
+        if not self.content_type:
+            self.headers["Content-Type"] = content_type
+
 
 def split_lines(text: str) -> list[str]:
     """The curl lines of a text, each with its continuation."""

@@ -10,7 +10,7 @@ from pool_registry.gallery.found_models import describe_model
 from pool_registry.gallery.providers import provider_of
 from pool_registry.imports import FreeNames
 from pool_registry.pasted.base import ImportSettings
-from pool_registry.pasted.curl_words import CurlRequest
+from pool_registry.pasted.requests.curl_words import CurlRequest
 from pool_registry.secrets import ends_in_reference
 from pool_registry.worker import WorkerSpec
 

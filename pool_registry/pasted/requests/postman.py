@@ -16,15 +16,16 @@ from urllib.parse import urlencode, urlsplit
 from pool_registry.errors import InvalidPool
 from pool_registry.imports import FreeNames, Offer
 from pool_registry.pasted.base import ImportSettings, PastedText, Recognition, UnfitText, check_address, refuse
-from pool_registry.pasted.curl import FORM, make_worker
-from pool_registry.pasted.curl_words import REFUSED, CurlRequest
+from pool_registry.pasted.requests.curl import FORM, make_worker
+from pool_registry.pasted.requests.curl_words import REFUSED, CurlRequest
 
 MAX_REQUESTS = 1000
 MAX_FOLDERS = 20  # within each other
 MAX_VARIABLES = 8  # within the value of another one
 MAX_CHARS = 100_000  # of an address, and of a text with its variables put in
+MAX_VALUE_CHARS = 2000  # of a variable
+MAX_FILLED = 200  # variables in one text
 _VARIABLE = re.compile(r"\{\{([^{}\n]{1,100})\}\}")
-JSON_TYPE = {"Content-Type": "application/json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ def _find_collection(document: Any) -> Mapping[str, Any]:
 def _enter(place: _Place, folder: Mapping[str, Any]) -> _Place:
     """The place within a folder, whose own variables and way to sign in come first."""
     entries = [entry for entry in _list(folder.get("variable")) if not entry.get("disabled")]
-    own = {name: str(entry["value"]) for entry in entries if entry.get("value") and (name := _read_name(entry))}
+    values = {_read_name(entry): str(entry["value"]) for entry in entries if entry.get("value")}
+    own = {name: value for name, value in values.items() if name and len(value) <= MAX_VALUE_CHARS}
     return _Place({**place.variables, **own}, folder.get("auth") or place.auth)
 
 
@@ -136,7 +138,7 @@ def _reach(address: str, settings: ImportSettings) -> str:
 def _fill(text: str, place: _Place) -> str:
     """The text with the variables of its place; the names of others as arguments are called."""
     for _ in range(MAX_VARIABLES):
-        filled = _VARIABLE.sub(lambda match: place.variables.get(match[1].strip(), match[0]), text)
+        filled = _VARIABLE.sub(lambda match: place.variables.get(match[1].strip(), match[0]), text, MAX_FILLED)
         if filled == text or len(filled) > MAX_CHARS:
             break
         text = filled
@@ -167,15 +169,10 @@ def _read_raw(request: CurlRequest, body: Mapping[str, Any], place: _Place) -> N
     text = _fill(_read_text(body.get("raw")), place)
     options = body.get("options")
     raw = options.get("raw") if isinstance(options, Mapping) else None
-    if isinstance(raw, Mapping) and raw.get("language") == "json":
-        request.headers = JSON_TYPE | request.headers
+    is_json = isinstance(raw, Mapping) and raw.get("language") == "json"
     if text.strip():
-        request.headers = request.headers if _has_type(request) else {"Content-Type": "text/plain"} | request.headers
+        request.add_type("application/json" if is_json else "text/plain")
         request.data = [("--data-raw", text)]
-
-
-def _has_type(request: CurlRequest) -> bool:
-    return any(name.lower() == "content-type" for name in request.headers)
 
 
 def _read_form(request: CurlRequest, body: Mapping[str, Any], place: _Place) -> None:
@@ -193,7 +190,7 @@ def _read_graphql(request: CurlRequest, body: Mapping[str, Any], place: _Place) 
     except (ValueError, RecursionError) as error:
         raise UnfitText("the variables of its GraphQL query are no JSON") from error
     document = {"query": _fill(_read_text(parts.get("query")), place), "variables": variables}
-    request.headers = JSON_TYPE | request.headers
+    request.add_type("application/json")
     request.data = [("--data-raw", json.dumps(document))]
 
 

@@ -13,9 +13,9 @@ from pool_registry.actions import JsonValue
 from pool_registry.imports import FreeNames, Offer
 from pool_registry.literal_keys import find_literal_keys
 from pool_registry.pasted.base import ImportSettings, PastedText, Recognition, UnfitText, refuse
-from pool_registry.pasted.chat_request import read_chat_request
-from pool_registry.pasted.curl_words import CURL, CurlRequest, read_curl, split_lines
 from pool_registry.pasted.keys import VARIABLE, is_key, read_variable, variable_name
+from pool_registry.pasted.requests.chat_request import read_chat_request
+from pool_registry.pasted.requests.curl_words import CURL, CurlRequest, read_curl, split_lines
 from pool_registry.worker import WorkerSpec
 
 MAX_LINES = 100
@@ -122,12 +122,12 @@ class _Reading:
         if not request.data:
             return None, "json"
         if any(option == "--json" for option, _ in request.data):
-            request.headers.setdefault("Content-Type", "application/json")
-        type_of_body = next((v for k, v in request.headers.items() if k.lower() == "content-type"), "")
+            request.add_type("application/json")
+        type_of_body = request.content_type
         text = _join_data(request)
         document = _parse(text)
         if isinstance(document, dict) and "form" not in type_of_body and not request.in_query:
-            request.headers.setdefault("Content-Type", type_of_body or "application/json")
+            request.add_type("application/json")
             return self._read_fields(document), "json"
         if request.in_query or not type_of_body or FORM in type_of_body:
             fields = _split_form(request)
