@@ -70,12 +70,14 @@ def format_listed(worker: LiveWorker) -> str:
 
 
 def describe_whole(worker: LiveWorker) -> str:
-    """Join what a worker says of itself, for a need to be compared with: description, name and parameters."""
+    """Join what a worker says of itself, for a need to be compared with: description, name, parameters and the fields
+    of its outputs where they are known."""
     spec = worker.spec
     properties = worker.parameters.get("properties")
     rules = properties if isinstance(properties, Mapping) else {}
     choices = [str(choice) for rule in rules.values() if isinstance(rule, Mapping) for choice in rule.get("enum", ())]
-    names = " ".join(_WORD.findall(" ".join((spec.name, *rules, *choices))))
+    fields = format_fields(worker.worker.output_schema, depth=1)
+    names = " ".join(_WORD.findall(" ".join((spec.name, *rules, fields, *choices))))
     return f"{shorten(_clean(spec.description), COMPARED_CHARS)} ({shorten(names, COMPARED_CHARS)})"
 
 

@@ -10,6 +10,7 @@ from orchestrator.reader.needs import Need, quote_question
 from orchestrator.retrieval import sentence_vectors
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.pool import Pool
+from pool_registry.schemas.output_check import Output
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from trainer.tasks.pool_conditions import apply_condition
@@ -35,6 +36,23 @@ def test_needs_find_their_workers_whatever_these_are_called(condition):
     bound = {need: rank_workers(Need(need), workers)[0].worker for need in NEEDS}
     right = [need for need, name in NEEDS.items() if bound[need] == renaming.get(name, name)]
     assert len(right) >= len(NEEDS) - 1, bound
+
+
+def test_a_need_finds_the_worker_that_returns_the_field_it_names():
+    def make(name: str, about: str, *fields: str) -> WorkerSpec:
+        schema = {"type": "object", "properties": {field: {"type": "string"} for field in fields}}
+        output = Output(json_schema=schema) if fields else None
+        return WorkerSpec(name=name, kind="calculator", description=about, output=output)
+
+    def measure(*fields: str) -> float:
+        record, keeper = (
+            make("record", "Record of an apple tree.", *fields),
+            make("keeper", "Looks up a keeper of trees.", "phone"),
+        )
+        workers = list(open_live_pool(Pool(name="p", workers=(keeper, record))).workers.values())
+        return {bound.worker: bound.likeness for bound in list_candidates(Need("yield of a tree"), workers)}["record"]
+
+    assert measure("row", "planted", "yield_kg", "keeper") > measure() + 0.1
 
 
 def test_the_line_that_lists_a_worker_is_bound_to_it_whatever_its_vector_says(monkeypatch):
