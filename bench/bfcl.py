@@ -43,8 +43,9 @@ from pydantic import Field
 from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.orchestrator_name import OrchestratorName
-from orchestrator.plan import Step, Turn, escape_value, references, substitute
+from orchestrator.plan import Step, Turn
 from orchestrator.policies.registry import make_orchestrator
+from orchestrator.quotes import escape_value, references, substitute
 from orchestrator.reader.refusal import REFUSAL
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import live_pool

@@ -9,7 +9,8 @@ from access_lists import MyAgent  # the example beside this one
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.plan import Step, Turn, escape
+from orchestrator.plan import Step, Turn
+from orchestrator.quotes import escape
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.calls.live_worker import LiveWorker
 from pool_registry.pool import Pool

@@ -1,4 +1,4 @@
-"""Steps, turns and their rules: which steps a step may see, and what `$k` means.
+"""Steps, turns and their rules: which steps a step may see and quote.
 
 An orchestrator emits turns: steps (a DAG whose edges are the access lists) and/or an answer. A step that breaks a rule
 is marked as malformed (PARSE_ERR); the other steps of its turn run all the same. Only text that holds no turn at all,
@@ -9,22 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from orchestrator.quotes import escape as escape
+from orchestrator.quotes import references, renumber_quotes
 from pool_registry.actions import NO_USAGE, JsonValue, Usage, as_text, storable
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 
-MAX_QUOTED_CHARS = 1_000_000
-
-# A reference in a text: `$$` is a dollar, `$12` quotes step 12, and `$12.rates.EUR` or `$12[0].name` a field of its
-# output, `$12[*].name` that field of all items; a `$` before anything else stands for itself.
-_PATH = r"(?:\.[A-Za-z_]\w{0,99}|\[(?:[0-9]{1,4}|\*)\]){0,8}"
-REFERENCE = re.compile(rf"\$(\$|[1-9][0-9]{{0,5}})({_PATH})")
-WHOLE_QUOTE = re.compile(rf"\$[1-9][0-9]{{0,5}}{_PATH}")
-_FIELD = re.compile(r"\.(\w+)|\[([0-9]+|\*)\]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
 
 
@@ -201,101 +194,6 @@ class Turn:
         return self.answer is not None
 
 
-def references(value: JsonValue) -> set[int]:
-    """The ids of all steps that a JSON value quotes as `$k`, in strings at any depth."""
-    return set(_quotes(value))
-
-
-def count_quoted_chars(value: JsonValue, values: Mapping[int, JsonValue]) -> int:
-    """The characters that replacing every `$k` brings in: a short plan can ask for gigabytes."""
-    times = Counter(_quotes(value))
-    return sum(count * len(as_text(values[k])) for k, count in times.items())
-
-
-def _quotes(value: JsonValue) -> list[int]:
-    ids: list[int] = []
-    _collect(value, ids)
-    return ids
-
-
-def _collect(value: JsonValue, ids: list[int]) -> None:
-    if isinstance(value, str):
-        if "$" in value:
-            ids.extend(int(k) for k, _ in REFERENCE.findall(value) if k != "$")
-    elif value is None or isinstance(value, int | float):  # most values: no need to ask what a mapping is
-        return
-    elif isinstance(value, list | tuple):
-        for item in value:
-            _collect(item, ids)
-    elif isinstance(value, dict | Mapping):
-        for item in value.values():
-            _collect(item, ids)
-
-
-def substitute(value: JsonValue, values: Mapping[int, JsonValue]) -> JsonValue:
-    """`value` with every `$k` replaced. A string that is nothing but `$k` becomes the value itself
-    (a number stays a number); inside longer text it becomes the value's text. `$k.name` and `$k[0]` are the fields of
-    an object and the items of a list, `$k[*].name` the list of a field of all items; where there is none, `$k` is
-    replaced and `.name` stays. KeyError if k is missing."""
-    if isinstance(value, str):
-        return _substitute_text(value, values) if "$" in value else value
-    if value is None or isinstance(value, int | float):  # most values: no need to ask what a mapping is
-        return value
-    if isinstance(value, dict | Mapping):
-        return {key: substitute(item, values) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [substitute(item, values) for item in value]
-    return value
-
-
-def _substitute_text(text: str, values: Mapping[int, JsonValue]) -> JsonValue:
-    whole = REFERENCE.fullmatch(text)
-    if whole is not None and whole.group(1) != "$":
-        value, rest = select_field(values[int(whole.group(1))], whole.group(2))
-        return f"{as_text(value)}{rest}" if rest else value
-    return REFERENCE.sub(lambda match: _write_quoted(match, values), text)
-
-
-def _write_quoted(match: re.Match[str], values: Mapping[int, JsonValue]) -> str:
-    """The text of a reference's value, and what of its path is no field of that."""
-    if match.group(1) == "$":
-        return f"${match.group(2)}"
-    value, rest = select_field(values[int(match.group(1))], match.group(2))
-    return f"{as_text(value)}{rest}"
-
-
-def select_field(value: JsonValue, path: str) -> tuple[JsonValue, str]:
-    """The part of a value that a path such as `.rates.EUR`, `[0].name` or `[*].name` leads to, and the end of the path
-    that leads nowhere: "The fee is $1.Thanks" quotes a number, which has no fields. `[*]` leads somewhere where the
-    rest of the path does for every item."""
-    for match in _FIELD.finditer(path):
-        name, place = match.groups()
-        if place == "*":
-            parts = (
-                [select_field(item, path[match.end() :]) for item in value] if isinstance(value, list | tuple) else []
-            )
-            leads_on = isinstance(value, list | tuple) and not any(rest for _, rest in parts)
-            return ([part for part, _ in parts], "") if leads_on else (value, path[match.start() :])
-        if name is not None and isinstance(value, Mapping) and name in value:
-            value = value[name]
-        elif place is not None and isinstance(value, list | tuple) and int(place) < len(value):
-            value = value[int(place)]
-        else:
-            return value, path[match.start() :]
-    return value, ""
-
-
-def renumber_quotes(value: JsonValue, ids: Mapping[int, int]) -> JsonValue:
-    """`value` with every `$k` quoting `ids[k]` instead; `$$` and ids that `ids` lacks stay as they are."""
-    if isinstance(value, str):
-        return REFERENCE.sub(lambda match: _other_id(match, ids), value) if "$" in value else value
-    if isinstance(value, dict | Mapping):
-        return {key: renumber_quotes(item, ids) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [renumber_quotes(item, ids) for item in value]
-    return value
-
-
 def renumber_step(step: Step, ids: Mapping[int, int]) -> Step:
     """`step` as `ids[step.id]`, with the steps that it quotes and may see renumbered, too."""
     arguments = {name: renumber_quotes(value, ids) for name, value in step.arguments.items()}
@@ -307,11 +205,6 @@ def renumber_turn(turn: Turn, first_id: int) -> Turn:
     ids = {step.id: first_id + place for place, step in enumerate(turn.steps)}
     steps = tuple(renumber_step(step, ids) for step in turn.steps)
     return replace(turn, steps=steps, answer=renumber_quotes(turn.answer, ids))
-
-
-def _other_id(match: re.Match[str], ids: Mapping[int, int]) -> str:
-    k = match.group(1)
-    return match.group() if k == "$" else f"${ids.get(int(k), k)}{match.group(2)}"
 
 
 def check_turn(
@@ -422,19 +315,3 @@ def _number(text: str) -> JsonValue:
 
 def _join_ids(ids: Collection[int], prefix: str = "") -> str:
     return ", ".join(f"{prefix}{k}" for k in sorted(ids))
-
-
-def escape(text: str) -> str:
-    """`text` with every `$` doubled, so that none quotes a step: for queries inside instructions."""
-    return text.replace("$", "$$")
-
-
-def escape_value(value: JsonValue) -> JsonValue:
-    """A JSON value with every `$` in its strings doubled: for arguments that were not written as part of a plan."""
-    if isinstance(value, str):
-        return escape(value)
-    if isinstance(value, Mapping):
-        return {key: escape_value(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [escape_value(item) for item in value]
-    return value

@@ -16,6 +16,7 @@ from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.plan import RecalledLessons
 from orchestrator.prompt_styles import PROMPTS, PromptStyle
+from orchestrator.quotes import explain_missing_part
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.language_models.completion import Message, ToolCall, strip_special
@@ -131,14 +132,24 @@ def _name_steps(done: Round, names: Mapping[str, str]) -> dict[int, str]:
 
 
 def _list_notes(done: Round, rounds_left: int) -> list[str]:
-    """What an orchestrator reads behind the observations: its answer so far, and that its last turn comes."""
+    """What an orchestrator reads behind the observations: that its answer quotes a part that is not there, its answer
+    so far, and that its last turn comes."""
     notes = []
+    if missing := explain_missing_answer(done):
+        notes.append(f"Your answer cannot be given: {strip_special(missing)}")
     if done.turn is not None and done.turn.draft is not None:
         draft = excerpt(strip_special(as_text(done.turn.draft)), MAX_OBSERVATION_CHARS)
         notes.append(f"Your answer so far: {draft}. Improve it with another turn, or keep it with one without steps.")
     if rounds_left == 1:
         notes.append("This is your last turn: it must hold the answer.")
     return notes
+
+
+def explain_missing_answer(done: Round) -> str | None:
+    """What says that the answer of a turn quotes a part which an output of its steps lacks, as they are shown."""
+    seen = {run.step.id: run.observation for run in done.steps if run.observation is not None}
+    values = {k: observation.value for k, observation in seen.items() if observation.ok}
+    return explain_missing_part(done.turn.answer, values) if done.turn is not None else None
 
 
 def _describe_run(run: StepRun, worker: str) -> str:

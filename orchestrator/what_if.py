@@ -31,11 +31,10 @@ from orchestrator.plan import (
     Turn,
     check_readers,
     check_step,
-    references,
-    renumber_quotes,
     renumber_step,
     with_shorthand,
 )
+from orchestrator.quotes import references, renumber_quotes
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, storable
 from pool_registry.calls.live_pool import LivePool
 

@@ -34,10 +34,11 @@ from orchestrator.choice.outcomes import Outcome
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import NoSink
 from orchestrator.engine.release import Orchestrator
-from orchestrator.plan import Turn, escape
+from orchestrator.plan import Turn
 from orchestrator.policies.base import agent_step, write_turn
 from orchestrator.policies.cascade import CONFIDENT
 from orchestrator.policies.registry import make_orchestrator, orchestrator_factory
+from orchestrator.quotes import escape
 from orchestrator.reader.refusal import refuse
 from podium_lessons.agents.cases import Book
 from podium_lessons.agents.reading import state_confidence

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from orchestrator.dialects.tool_calls import ToolCallsDialect, parse_calls
-from orchestrator.plan import Step, Turn, escape_value, substitute
+from orchestrator.plan import Step, Turn
+from orchestrator.quotes import escape_value, substitute
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LivePool
 

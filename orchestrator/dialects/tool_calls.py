@@ -20,7 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from orchestrator.dialects.base import MAX_TURN_STEPS, BaseDialect, build_step, load_json
-from orchestrator.plan import WHOLE_QUOTE, Step, Turn, escape
+from orchestrator.plan import Step, Turn
+from orchestrator.quotes import WHOLE_QUOTE, escape
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 

@@ -36,9 +36,8 @@ from orchestrator.plan import (
     ShownWorkers,
     Step,
     Turn,
-    references,
-    substitute,
 )
+from orchestrator.quotes import references, substitute
 from pool_registry.actions import NO_USAGE, Failure, JsonValue, Observation, Usage
 from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits
 

@@ -41,7 +41,8 @@ from orchestrator.engine.fixed_plan import FixedPlan, build_turn, check_plan
 from orchestrator.engine.release import Decision, Orchestrator, PlanRelease, complete_orchestrator
 from orchestrator.errors import InvalidQuery, OrchestratorError
 from orchestrator.orchestrator_name import OrchestratorName
-from orchestrator.plan import MAX_QUOTED_CHARS, Step, Turn, check_turn, count_quoted_chars, references, substitute
+from orchestrator.plan import Step, Turn, check_turn
+from orchestrator.quotes import MAX_QUOTED_CHARS, count_quoted_chars, explain_missing_part, references, substitute
 from pool_registry.actions import JsonValue, Observation, clean_text
 from pool_registry.calls.live_pool import LivePool, list_sources
 from pool_registry.calls.spending import Spending, charge_this_task_to
@@ -276,7 +277,7 @@ class _Loop:
                     return _End("answered", answer, None)
         self._useless += is_useless(turn)
         if self._useless >= MAX_USELESS_TURNS and self._gives_up(number):
-            return _End("gave_up", None, _explain_useless(turn))
+            return _End("gave_up", None, _explain_useless(turn, self._explain_missing_part(turn)))
         return None
 
     async def _ask_release(self, turn: Turn, number: int) -> Turn | _End | None:
@@ -445,12 +446,18 @@ class _Loop:
         return EpisodeScope(self, step)
 
     def _can_answer(self, turn: Turn) -> bool:
-        """Whether the answer can be resolved: it quotes no failed step and no megabytes. If not, the next turn may
-        recover."""
+        """Whether the answer can be resolved: it quotes no failed step, no part that is not there and no megabytes. If
+        not, the next turn may recover."""
         quoted = references(turn.answer)
-        if not all(self._seen[k][1].ok for k in quoted):
+        if not all(self._seen[k][1].ok for k in quoted) or self._explain_missing_part(turn):
             return False
         return count_quoted_chars(turn.answer, self._values(quoted)) <= MAX_QUOTED_CHARS
+
+    def _explain_missing_part(self, turn: Turn) -> str | None:
+        """Why a part of an output that the answer quotes cannot be put in, as far as the steps have outputs."""
+        seen = {k: self._seen[k][1] for k in references(turn.answer) if k in self._seen}
+        values = {k: observation.value for k, observation in seen.items() if observation.ok}
+        return explain_missing_part(turn.answer, values, not self.pool.run_limits.seen_by)
 
     def _resolve_answer(self, turn: Turn) -> JsonValue:
         return substitute(turn.answer, self._values(references(turn.answer)))
@@ -583,9 +590,9 @@ def is_useless(turn: Turn) -> bool:
     return turn.error is not None or turn.has_answer or all(step.problem for step in turn.steps)
 
 
-def _explain_useless(turn: Turn) -> str:
+def _explain_useless(turn: Turn, missing: str | None) -> str:
     problems = [step.problem for step in turn.steps if step.problem]
-    last = turn.error or next(iter(problems), "its answer quotes a step that failed")
+    last = turn.error or next(iter(problems), missing) or "its answer quotes a step that failed"
     return f"{MAX_USELESS_TURNS} of its turns could not be used, so it was not asked again; the last one: {last}"
 
 

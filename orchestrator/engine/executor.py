@@ -14,11 +14,14 @@ from dataclasses import dataclass, replace
 from orchestrator.approval.plan_gate import NEEDS_APPROVAL
 from orchestrator.engine.budget import Budget, explain_outcome
 from orchestrator.engine.events import Outcome
-from orchestrator.plan import MAX_QUOTED_CHARS, Step, count_quoted_chars, fit_arguments, substitute
+from orchestrator.plan import Step, fit_arguments
+from orchestrator.quotes import MAX_QUOTED_CHARS, count_quoted_chars, explain_missing_part, substitute
 from pool_registry.actions import Action, Failure, JsonValue, Observation, Status
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.calls.spending import charge_this_task_to
 from pool_registry.worker import Scope, Visible
+
+MISSING_PART = "missing_part"  # the code of a step that quotes a field or an item that an output lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,10 @@ class RoundRun:
             )
             return Observation.failure(Status.EXEC_ERR, NEEDS_APPROVAL, sentence)
         failure = self._budget.admit_step() or self._check_references(step)
-        return None if failure is None else Observation(Status.EXEC_ERR, error=failure)
+        if failure is not None:
+            return Observation(Status.EXEC_ERR, error=failure)
+        missing = self._explain_missing_part(step)
+        return Observation.failure(Status.PARSE_ERR, MISSING_PART, missing) if missing else None
 
     def _check_references(self, step: Step) -> Failure | None:
         """Why the step's `$k` cannot be replaced, if so: one failed, or they are too long. A failed step that is only
@@ -123,6 +129,13 @@ class RoundRun:
             sentence = f"its $k bring in {size:,} characters; {MAX_QUOTED_CHARS:,} are allowed. Quote less."
             return Failure("arguments_too_long", sentence)
         return None
+
+    def _explain_missing_part(self, step: Step) -> str | None:
+        """Why a part of an output that the step quotes cannot be put in. Where outputs are hidden from some, the names
+        of their parts are."""
+        if not self._quoted[step.id]:
+            return None
+        return explain_missing_part(step.arguments, self._values(step), not self._pool.run_limits.seen_by)
 
     def _values(self, step: Step) -> dict[int, JsonValue]:
         return {k: self._seen[k][1].value for k in step.access}

@@ -18,7 +18,7 @@ from orchestrator.engine.budget import Budget, explain_outcome
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import FinalizerEnded, FinalizerStarted
 from orchestrator.layers import is_used
-from orchestrator.plan import references
+from orchestrator.quotes import references
 from pool_registry.actions import Action, Failure, JsonValue, Observation, Status, as_text
 from pool_registry.calls.live_pool import LivePool, list_sources
 from pool_registry.calls.spending import charge_this_task_to

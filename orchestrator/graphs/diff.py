@@ -16,7 +16,8 @@ from typing import Final, Literal
 
 from orchestrator.engine.episode import Episode
 from orchestrator.layers import step_layers
-from orchestrator.plan import Step, references, substitute
+from orchestrator.plan import Step
+from orchestrator.quotes import references, substitute
 from pool_registry.actions import JsonValue
 
 Change = Literal["moved", "worker", "arguments", "access"]

@@ -9,7 +9,7 @@ import networkx as nx
 
 from orchestrator.engine.episode import Episode
 from orchestrator.layers import is_used, step_layers
-from orchestrator.plan import references
+from orchestrator.quotes import references
 from orchestrator.traces.episode_totals import critical_path
 from pool_registry.kinds import role_of
 from pool_registry.pool import Pool

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from orchestrator.choice.outcomes import Record
 from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.engine.release import Orchestrator
-from orchestrator.plan import Turn, escape
+from orchestrator.plan import Turn
 from orchestrator.policies.base import agent_step, read_limit, write_turn
 from orchestrator.policies.scored_cascade import ScoredCascade
+from orchestrator.quotes import escape
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool
 

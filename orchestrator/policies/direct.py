@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.release import Orchestrator
-from orchestrator.plan import Turn, escape
+from orchestrator.plan import Turn
 from orchestrator.policies.base import agent_step, only_turn, write_turn
+from orchestrator.quotes import escape
 
 
 class DirectPolicy(Orchestrator):

@@ -15,10 +15,11 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import MAX_USELESS_TURNS, Orchestrator, is_useless
 from orchestrator.errors import OrchestratorError
 from orchestrator.out_of_depth.gauge import DepthGauge
-from orchestrator.plan import Turn, escape, references
+from orchestrator.plan import Turn
 from orchestrator.policies.base import agent_step, write_turn
 from orchestrator.policies.options.voting import PlanSampler
 from orchestrator.policies.options.wrapper import unwrap
+from orchestrator.quotes import escape, references
 from orchestrator.reader.refusal import is_refusal
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.errors import WorkerFault

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.release import Orchestrator
-from orchestrator.plan import Turn, escape
+from orchestrator.plan import Turn
 from orchestrator.policies.base import agent_step, only_turn, write_turn
+from orchestrator.quotes import escape
 
 AGGREGATE = "Several workers answered this question. Compare their answers and give the best one, alone.\n"
 

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.release import Orchestrator
-from orchestrator.plan import Step, Turn, escape
+from orchestrator.plan import Step, Turn
 from orchestrator.policies.base import agent_step, read_limit, write_turn
+from orchestrator.quotes import escape
 from pool_registry.actions import as_text
 
 MAX_LAPS = 3

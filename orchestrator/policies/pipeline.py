@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.release import Orchestrator
-from orchestrator.plan import Turn, escape
+from orchestrator.plan import Turn
 from orchestrator.policies.base import agent_step, only_turn, write_turn
+from orchestrator.quotes import escape
 
 PLAN = "Write a short plan for answering this question. Do not answer it yet.\n"
 SOLVE = "Follow the plan and answer this question.\n"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
 
-from orchestrator.plan import escape
+from orchestrator.quotes import escape
 from pool_registry.calls.live_pool import LiveWorker
 
 ATTEMPTS = 4  # to draw arguments that a schema accepts

@@ -17,9 +17,10 @@ from orchestrator.choice.choose_worker import Chooser
 from orchestrator.choice.scores import Candidate
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.release import Orchestrator
-from orchestrator.plan import Turn, WorkerChoice, escape
+from orchestrator.plan import Turn, WorkerChoice
 from orchestrator.policies.base import agent_step, write_turn
 from orchestrator.policies.cascade import reference_price
+from orchestrator.quotes import escape
 from orchestrator.retrieval.choose_workers import content_words
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import Draw

@@ -18,8 +18,9 @@ from orchestrator.choice.outcomes import Record
 from orchestrator.choice.scores import Candidate, find_score
 from orchestrator.choice.weigh_answers import SURE, Reply, choose_next, weigh_answers
 from orchestrator.engine.episode import Episode, StepRun
-from orchestrator.plan import AnswerConfidence, Turn, WorkerChoice, escape
+from orchestrator.plan import AnswerConfidence, Turn, WorkerChoice
 from orchestrator.policies.base import ASK, agent_step, read_limit, read_reply, write_turn
+from orchestrator.quotes import escape
 from orchestrator.reader.refusal import refuse
 from pool_registry.calls.live_pool import LivePool
 

@@ -13,8 +13,9 @@ from orchestrator.answers import write_answer_key
 from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.engine.release import Orchestrator
 from orchestrator.orchestrator_name import TurnOptions
-from orchestrator.plan import Turn, escape
+from orchestrator.plan import Turn
 from orchestrator.policies.base import ASK, agent_step, read_limit, read_reply, write_turn
+from orchestrator.quotes import escape
 
 SAMPLES = 5
 

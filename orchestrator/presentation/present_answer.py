@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from orchestrator.engine.episode import Episode, StepRun
-from orchestrator.plan import REFERENCE, references, select_field
 from orchestrator.presentation.units import find_chosen_unit, find_described_unit, is_target, split_unit, split_words
 from orchestrator.presentation.values import (
     is_number,
@@ -24,6 +23,7 @@ from orchestrator.presentation.values import (
     write_number,
     write_scalar,
 )
+from orchestrator.quotes import REFERENCE, references, select_field
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.calls.live_worker import LiveWorker

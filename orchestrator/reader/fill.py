@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.dialects.base import build_step, load_json
-from orchestrator.plan import Step, Turn, WorkerChoice, renumber_quotes, renumber_step
+from orchestrator.plan import Step, Turn, WorkerChoice, renumber_step
+from orchestrator.quotes import renumber_quotes
 from orchestrator.reader.needs import Need
 from orchestrator.reader.refusal import is_refusal
 from pool_registry.actions import JsonValue, clean_text

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 
-from orchestrator.plan import Step, Turn, references
+from orchestrator.plan import Step, Turn
+from orchestrator.quotes import references
 from orchestrator.reader.bind_needs import LISTED
 from orchestrator.reader.cards import describe_whole, format_listed
 from orchestrator.reader.fill import BoundNeed

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.engine.episode import StepRun
-from orchestrator.plan import Step, escape
+from orchestrator.plan import Step
+from orchestrator.quotes import escape
 from orchestrator.reader.bind_needs import rank_workers
 from orchestrator.reader.cards import describe_whole, quote_example
 from orchestrator.reader.needs import Need

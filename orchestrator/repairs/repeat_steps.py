@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.engine.episode import Episode, StepRun
-from orchestrator.plan import Step, Turn, renumber_quotes, renumber_step
+from orchestrator.plan import Step, Turn, renumber_step
+from orchestrator.quotes import renumber_quotes
 from orchestrator.reader.bind_needs import list_candidates
 from orchestrator.reader.fill import BoundNeed
 from orchestrator.reader.needs import Need

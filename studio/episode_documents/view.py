@@ -18,7 +18,13 @@ from orchestrator.graphs.episode_graph import ANSWER, episode_graph
 from orchestrator.graphs.folded_layout import compute_folded_layout
 from orchestrator.graphs.layered_layout import NODE_WIDTH, Band, GraphLayout, Spacing, svg_path
 from orchestrator.out_of_depth.gauge import describe_depth, is_beyond
-from orchestrator.plan import AnswerConfidence, OutOfDepth, ShownWorkers, Turn, Vote
+from orchestrator.plan import (
+    AnswerConfidence,
+    OutOfDepth,
+    ShownWorkers,
+    Turn,
+    Vote,
+)
 from orchestrator.policies.labels import label_orchestrator
 from orchestrator.reader.refusal import is_refusal
 from orchestrator.repairs.table import label_repair

@@ -14,9 +14,10 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import Orchestrator
 from orchestrator.grammars.held_schema import hold_schema
 from orchestrator.grammars.json_rules import resolve_local
-from orchestrator.plan import Step, Turn, escape, escape_value, fit_arguments
+from orchestrator.plan import Step, Turn, fit_arguments
 from orchestrator.policies.base import agent_step, write_turn
 from orchestrator.policies.fallback import AUTO, choose_fallback_agent
+from orchestrator.quotes import escape, escape_value
 from pool_registry.actions import JsonValue, as_text, storable
 from pool_registry.language_models.completion import Grammar
 from pool_registry.schemas.schema_check import SchemaCheck

@@ -2,85 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from orchestrator.plan import Step, Turn, check_turn, count_quoted_chars, escape, fit_arguments, references, substitute
+from orchestrator.plan import Step, Turn, check_turn, fit_arguments
 from tests.orchestrator.support.engine import a_pool, canary, codes, engine_kinds, play_turns, step
 
 __all__ = ["engine_kinds"]
-
-VALUES = {
-    1: 42.5,
-    2: "two",
-    3: {"a": [1]},
-    4: [{"rate": {"EUR": 1.5}}],
-    5: [{"id": 3, "at": [1, 2]}, {"id": 9, "at": []}],
-    12: "twelve",
-}
-
-
-@pytest.mark.parametrize(
-    ("written", "becomes"),
-    [
-        ("$1", 42.5),
-        ("$3", {"a": [1]}),
-        ("x $1 y", "x 42.5 y"),
-        ("$3.", '{"a": [1]}.'),
-        ("$2$2", "twotwo"),
-        ("$12", "twelve"),
-        ("$2nd", "twond"),
-        ("$3.a", [1]),
-        ("$3.a[0]", 1),
-        ("$4[0].rate.EUR", 1.5),
-        ("at $4[0].rate.EUR.", "at 1.5."),
-        ("$3.b", '{"a": [1]}.b'),
-        ("$2.Thanks", "two.Thanks"),
-        ("$5[*].id", [3, 9]),
-        ("ids: $5[*].id.", "ids: [3, 9]."),
-        ("$5[*].at[*]", [[1, 2], []]),
-        ("$3.a[*]", [1]),
-        ("$5[*].name", f"{json.dumps(VALUES[5])}[*].name"),
-        ("$5[*].at[0]", f"{json.dumps(VALUES[5])}[*].at[0]"),  # the second has none
-        ("$1[*]", "42.5[*]"),
-        ("$4[7]", '[{"rate": {"EUR": 1.5}}][7]'),
-        ("$$3.a", "$3.a"),
-        ("$1.50", "42.5.50"),
-        ("$$", "$"),
-        ("$$1", "$1"),
-        ("$$$2", "$two"),
-        ("$", "$"),
-        ("$0 $x 5$", "$0 $x 5$"),
-        (["$1", {"k": "$2"}], [42.5, {"k": "two"}]),
-        ({"$1": "key stays"}, {"$1": "key stays"}),
-        (7, 7),
-    ],
-)
-def test_a_quote_becomes_the_steps_value(written, becomes):
-    assert substitute(written, VALUES) == becomes
-
-
-def test_what_a_value_brings_in_is_not_read_as_a_quote():
-    assert substitute("$1 and $2", {1: "$2", 2: "secret"}) == "$2 and secret"
-
-
-def test_quotes_are_found_at_any_depth():
-    assert references({"a": ["$1", {"b": "x $12 $$7"}], "c": 3}) == {1, 12}
-
-
-@given(st.text())
-def test_escaped_text_quotes_nothing_and_comes_back(text):
-    assert references(escape(text)) == set()
-    assert substitute(escape(text), {}) == text
-
-
-def test_the_text_that_quotes_bring_in_is_counted_each_time():
-    assert count_quoted_chars({"a": "$2 $2", "b": ["$2"]}, VALUES) == 9
 
 
 def check(*steps: Step, answer: object = None, earlier: tuple[int, ...] = ()) -> Turn:

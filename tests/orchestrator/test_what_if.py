@@ -13,7 +13,8 @@ from orchestrator.engine.edits import AddStep, ChangeStep, RemoveStep, RunAgain,
 from orchestrator.engine.episode import Episode, replay
 from orchestrator.engine.events import StepStarted
 from orchestrator.errors import InvalidEdits
-from orchestrator.plan import Step, Turn, check_turn, renumber_quotes
+from orchestrator.plan import Step, Turn, check_turn
+from orchestrator.quotes import renumber_quotes
 from orchestrator.what_if import NAME, Variation, run_variation, vary
 from pool_registry.actions import NO_USAGE, Status
 from tests.orchestrator.support.engine import (

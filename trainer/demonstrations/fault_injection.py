@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.release import Orchestrator
-from orchestrator.plan import Step, Turn, renumber_quotes, renumber_step
+from orchestrator.plan import Step, Turn, renumber_step
 from orchestrator.policies.base import write_turn
+from orchestrator.quotes import renumber_quotes
 from pool_registry.actions import Action, Observation, Status, as_text
 from pool_registry.calls.live_pool import LivePool, OnStart
 from pool_registry.worker import Scope, Visible

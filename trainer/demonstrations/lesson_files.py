@@ -18,9 +18,10 @@ from pydantic import ValidationError
 from orchestrator.dialects import find_dialect
 from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Round, StepRun
-from orchestrator.plan import Step, Turn, escape, escape_value
+from orchestrator.plan import Step, Turn
 from orchestrator.prompt import opening_messages, reply_messages
 from orchestrator.prompt_styles import PROMPTS
+from orchestrator.quotes import escape, escape_value
 from pool_registry.actions import JsonValue, Observation, Status
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.imports import FreeNames

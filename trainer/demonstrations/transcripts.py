@@ -17,9 +17,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from orchestrator.dialects import find_dialect
 from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode, Round, StepRun
-from orchestrator.plan import REFERENCE, Step, Turn, escape, references, renumber_quotes, renumber_step
+from orchestrator.plan import Step, Turn, renumber_step
 from orchestrator.prompt import opening_messages, reply_messages
 from orchestrator.prompt_styles import PROMPTS, PromptStyle
+from orchestrator.quotes import REFERENCE, escape, references, renumber_quotes
 from orchestrator.reader.bind_needs import rank_workers
 from orchestrator.reader.cards import PLAIN_LISTING, ListingFormat, format_listed
 from orchestrator.reader.conversation import continue_conversation, open_conversation

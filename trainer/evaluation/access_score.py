@@ -23,7 +23,8 @@ from dataclasses import dataclass
 
 from orchestrator.engine.episode import Episode
 from orchestrator.layers import layer_sizes
-from orchestrator.plan import REFERENCE, Step, Turn
+from orchestrator.plan import Step, Turn
+from orchestrator.quotes import REFERENCE
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec

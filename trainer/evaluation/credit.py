@@ -22,7 +22,8 @@ import networkx as nx
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.plan import Step, Turn, references
+from orchestrator.plan import Step, Turn
+from orchestrator.quotes import references
 from orchestrator.what_if import EditedTurns
 from pool_registry.actions import NO_USAGE, Observation, Status
 from pool_registry.calls.effect_free_pool import list_refused_workers

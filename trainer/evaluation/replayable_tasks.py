@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from orchestrator.engine.episode import Episode
-from orchestrator.plan import Turn, references
+from orchestrator.plan import Turn
+from orchestrator.quotes import references
 from orchestrator.traces.store import EpisodeRow, TraceFilter, TraceStore
 from trainer.tasks import recognize_task
 from trainer.tasks.practice.stored import find_practice_file

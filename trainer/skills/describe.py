@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from orchestrator.plan import REFERENCE
+from orchestrator.quotes import REFERENCE
 from orchestrator.reader.cards import format_listed
 from pool_registry.calls.live_pool import LiveWorker
 from pool_registry.worker import MAX_DESCRIPTION

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from orchestrator.plan import REFERENCE, WHOLE_QUOTE, Turn
+from orchestrator.plan import Turn
+from orchestrator.quotes import REFERENCE, WHOLE_QUOTE
 from pool_registry.actions import JsonValue, as_text
 
 PLACE = "\ue000"  # stands for a stated value; private use, so that no plan holds it

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import count as count_up
 
 from orchestrator.engine.events import TaskRef
-from orchestrator.plan import Step, Turn, substitute
+from orchestrator.plan import Step, Turn
+from orchestrator.quotes import substitute
 from orchestrator.reader.refusal import refuse
 from podium_lessons.catalog.catalog_data import CatalogTool, draw_text, list_fields, load_catalog, load_texts
 from podium_lessons.catalog.paraphrase import word_tool, write_label

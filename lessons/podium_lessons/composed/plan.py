@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from orchestrator.plan import select_field, substitute
+from orchestrator.quotes import select_field, substitute
 from podium_lessons.composed.functions import DomainFunction
 from podium_lessons.composed.worker import run_function
 from podium_lessons.everyday.step_writer import StepWriter

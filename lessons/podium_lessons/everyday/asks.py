@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from orchestrator.plan import Step, Turn, references, renumber_quotes, substitute
+from orchestrator.plan import Step, Turn
+from orchestrator.quotes import references, renumber_quotes, substitute
 from podium_lessons.everyday.everyday_data import load_tools
 from podium_lessons.everyday.worker import FACTS, TEXT_FACTS
 from pool_registry.actions import JsonValue

@@ -7,7 +7,8 @@ from functools import cache
 from pydantic import Field
 
 from orchestrator.engine.events import TaskRef
-from orchestrator.plan import Step, Turn, references
+from orchestrator.plan import Step, Turn
+from orchestrator.quotes import references
 from orchestrator.reader.refusal import refuse
 from podium_lessons.lesson_data import load_lesson_data
 from pool_registry.actions import JsonValue

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from orchestrator.plan import Step, references, substitute
+from orchestrator.plan import Step
+from orchestrator.quotes import references, substitute
 from podium_lessons.everyday.solve_asks import run_work
 from pool_registry.actions import JsonValue
 

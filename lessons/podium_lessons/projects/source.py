@@ -15,7 +15,8 @@ from functools import cache
 from itertools import count as count_up
 
 from orchestrator.engine.events import TaskRef
-from orchestrator.plan import Turn, renumber_quotes
+from orchestrator.plan import Turn
+from orchestrator.quotes import renumber_quotes
 from orchestrator.reader.refusal import refuse
 from podium_lessons.everyday.everyday_data import ToolBank, ToolData, choose_texts, load_tools
 from podium_lessons.everyday.pools import draw_work

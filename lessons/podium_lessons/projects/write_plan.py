@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.plan import renumber_quotes, substitute
+from orchestrator.quotes import renumber_quotes, substitute
 from podium_lessons.everyday.step_writer import OPERATIONS, StepWriter, read_number
 from podium_lessons.projects.calls import LookUp, PlannedCall, Sum
 from podium_lessons.projects.worker import look_up

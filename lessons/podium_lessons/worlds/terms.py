@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from orchestrator.plan import Step, references
+from orchestrator.plan import Step
+from orchestrator.quotes import references
 from podium_lessons.worlds.spelling import fill_text, spell_out
 from podium_lessons.worlds.tables import Value, WorldTable
 from podium_lessons.worlds.tools.tool_maker import Tool

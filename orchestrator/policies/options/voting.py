@@ -23,8 +23,9 @@ from orchestrator.engine.executor import Recorder, RoundRun
 from orchestrator.engine.release import Orchestrator
 from orchestrator.orchestrator_name import TurnOptions
 from orchestrator.out_of_depth.gauge import DepthGauge
-from orchestrator.plan import Turn, Vote, check_turn, references, substitute
+from orchestrator.plan import Turn, Vote, check_turn
 from orchestrator.policies.options.wrapper import Wrapper
+from orchestrator.quotes import explain_missing_part, references, substitute
 from orchestrator.reader.refusal import REFUSAL, is_refusal
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage, as_text
 from pool_registry.calls.caching_pool import CachingPool
@@ -147,13 +148,16 @@ def write_plan(turn: Turn) -> str:
 
 
 def _find_result(turn: Turn, seen: Mapping[int, tuple[str, Observation]]) -> JsonValue:
-    """The answer of a turn that was run, or the outputs of its last steps; None where one failed."""
+    """The answer of a turn that was run, or the outputs of its last steps; None where one failed, or
+    lacks a part that the answer quotes."""
     read = {k for step in turn.steps for k in step.access}
     last = {step.id for step in turn.steps} - read
     needed = references(turn.answer) if turn.has_answer else last
     if not all(k in seen and seen[k][1].ok for k in needed):
         return None
     values = {k: seen[k][1].value for k in needed}
+    if explain_missing_part(turn.answer, values):
+        return None
     return substitute(turn.answer, values) if turn.has_answer else [values[k] for k in sorted(needed)]
 
 

@@ -9,8 +9,9 @@ from dataclasses import replace
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.release import Orchestrator
 from orchestrator.orchestrator_name import TurnOptions
-from orchestrator.plan import Step, Turn, escape
+from orchestrator.plan import Step, Turn
 from orchestrator.policies.options.wrapper import Wrapper
+from orchestrator.quotes import escape
 from pool_registry.calls.live_pool import LivePool
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.plan import references
+from orchestrator.quotes import references
 from podium_lessons.catalog.catalog_data import find_tool, list_fields, load_catalog
 from podium_lessons.catalog.requests import ToolCall, draw_value, tells_places
 from podium_lessons.catalog.source import open_catalog

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.plan import references
+from orchestrator.quotes import references
 from podium_lessons.composed.domain import IT, list_domains, load_domain
 from podium_lessons.composed.drawer import NoQuestion, QuestionDrawer
 from podium_lessons.composed.functions import FunctionCutter

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from orchestrator.dialects import DIALECTS
 from orchestrator.dialects.base import MAX_TURN_CHARS, MAX_TURN_STEPS
 from orchestrator.engine.events import TurnTaken, dump_event, load_event
-from orchestrator.plan import WHOLE_QUOTE, Step, Turn, escape
+from orchestrator.plan import Step, Turn
+from orchestrator.quotes import WHOLE_QUOTE, escape
 from tests.trust.trials import choose_trials, count_trials
 
 WORKERS = ["sql", "units", "solver"]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.grammars.reader_grammars import fill_grammar, needs_grammar
-from orchestrator.plan import references
+from orchestrator.quotes import references
 from tests.orchestrator.support.grammar_walk import accepts, walk
 
 ROUTE = {"type": "object", "properties": {"route": {"type": "string"}}, "required": ["route"]}

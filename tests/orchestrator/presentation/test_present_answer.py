@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import StepEnded, StepStarted, TurnStarted, TurnTaken
-from orchestrator.plan import Step, Turn, references, substitute
+from orchestrator.plan import Step, Turn
 from orchestrator.presentation.present_answer import present_answer
 from orchestrator.presentation.units import find_described_unit, split_unit
 from orchestrator.presentation.values import write_lines, write_number
+from orchestrator.quotes import references, substitute
 from pool_registry.actions import JsonValue, Observation, Status
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool

@@ -18,7 +18,13 @@ from orchestrator.engine.events import (
     dump_event,
     load_event,
 )
-from orchestrator.plan import OutOfDepth, ShownWorkers, Step, Turn, Vote
+from orchestrator.plan import (
+    OutOfDepth,
+    ShownWorkers,
+    Step,
+    Turn,
+    Vote,
+)
 from orchestrator.traces.store import EpisodeRow
 from pool_registry.actions import Observation, Status, Usage
 from pool_registry.pool import Pool

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.engine.episode_loop import NoSink
-from orchestrator.plan import check_turn, references
+from orchestrator.plan import check_turn
 from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.quotes import references
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool, check_pool

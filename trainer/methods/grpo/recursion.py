@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from orchestrator.engine.episode import Episode, Round
 from orchestrator.engine.events import EpisodeEnded, Graded
-from orchestrator.plan import references, substitute
 from orchestrator.policies.options.recursive import find_draft
+from orchestrator.quotes import references, substitute
 from pool_registry.actions import JsonValue
 
 

@@ -22,8 +22,9 @@ from typing import TypeAlias
 
 from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.layers import layer_sizes
-from orchestrator.plan import Step, references
+from orchestrator.plan import Step
 from orchestrator.prompt_styles import PROMPTS, PromptStyle
+from orchestrator.quotes import references
 from orchestrator.traces.episode_totals import EpisodeTotals, compute_totals, critical_path, latency
 from pool_registry.actions import Status
 from pool_registry.extensions.extension_table import ExtensionTable

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from orchestrator.plan import Step, references, renumber_step, select_field
+from orchestrator.plan import Step, renumber_step
+from orchestrator.quotes import references, select_field
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from trainer.tasks.practice.calls import KnownCall, call_twice, can_be_asked

@@ -20,7 +20,8 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.engine.events import TaskRef
-from orchestrator.plan import Turn, references
+from orchestrator.plan import Turn
+from orchestrator.quotes import references
 from orchestrator.reader.refusal import is_refusal
 from pool_registry.actions import JsonValue, as_text, clean_text
 from pool_registry.kinds import field_problems

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 from orchestrator.dialects.base import MAX_TURN_STEPS
-from orchestrator.plan import Step, escape_value, select_field
+from orchestrator.plan import Step
 from orchestrator.prompt import write_query
+from orchestrator.quotes import escape_value, select_field
 from orchestrator.reader.refusal import REFUSAL
 from pool_registry.actions import JsonValue, as_text
 from trainer.tasks.sources.jsonl import RefusalRule, TaskLine, TextRule
