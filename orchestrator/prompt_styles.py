@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-PromptStyle = Literal["full", "query", "reader", "reader-agents", "reader-outputs", "reader-fields"]
+PromptStyle = Literal["full", "query", "reader", "reader-agents", "reader-outputs", "reader-fields", "reader-turns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class PromptFacts:
     marks_agents: bool = False  # the listing says which workers are agents, who may be asked anything
     shows_outputs: bool = False  # cards name the fields of what a worker returns, where its kind or its spec says them
     lists_fields: bool = False  # lines of the listing name them, too
+    reads_states: bool = False  # where a call failed it is shown what came of its plan, and plans again
 
     @property
     def texts(self) -> int:
@@ -57,5 +58,15 @@ PROMPTS: Mapping[PromptStyle, PromptFacts] = {
         marks_agents=True,
         shows_outputs=True,
         lists_fields=True,
+    ),
+    "reader-turns": PromptFacts(
+        "that of a reader, with agents marked, the fields of what workers return in the listing and on their cards, "
+        "and where a call failed the last plan with what came of it",
+        version=1,
+        binds_needs=True,
+        marks_agents=True,
+        shows_outputs=True,
+        lists_fields=True,
+        reads_states=True,
     ),
 }

@@ -156,6 +156,11 @@ class DemonstrationSettings(RecipeSection):
         description="Share of a reader's demonstrations whose needs are lines of the listing, where the tasks bring "
         "other words: lines suit any pool. 0 to go on from smollm2-reader, which learnt the tasks' own words.",
     )
+    second_turns: Share = Field(
+        default=0.0,
+        description="Share of a reader's demonstrations, of tasks with reference plans, that begin with a plan that "
+        "went wrong and what came of it, and teach the next one. For prompts that show that: reader-turns.",
+    )
     starred: bool = Field(default=True, description="Also the starred traces on this pool.")
     file: str = Field(
         default="",
@@ -205,6 +210,8 @@ class DemonstrationSettings(RecipeSection):
             document.pop("where", None)
         if not self.lessons:
             document.pop("lessons", None)
+        if not self.second_turns:
+            document.pop("second_turns", None)
         return document
 
 

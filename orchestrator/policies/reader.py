@@ -1,10 +1,10 @@
 """A reader: a trained model that plans for any pool. It says what it needs, the needs are bound to workers of the
 pool at hand, and it fills in the arguments with their cards in sight.
 
+After a call that was rejected a model that learnt second turns reads what came of its plan, and writes another one.
 Repairs (orchestrator/repairs/table.py) change what the model wrote, or have it write again: a worker that was out of
 reach is replaced by one that takes the same arguments, a call that was rejected is tried with other words of the query
-and then with the next likely worker, and where nothing of that helps other plans are drawn and tried. Without any the
-first plan is all there is.
+and then with the next likely worker, and where nothing of that helps other plans are drawn and tried.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from orchestrator.plan import ShownWorkers, Turn, renumber_turn
 from orchestrator.policies.options.voting import choose_turn, make_draws, try_turns
 from orchestrator.reader.bind_needs import list_candidates, measure_likeness
 from orchestrator.reader.cards import PLAIN_LISTING, ListingFormat
-from orchestrator.reader.conversation import continue_conversation, open_conversation
+from orchestrator.reader.conversation import continue_conversation, open_conversation, reopen_conversation
 from orchestrator.reader.fill import BoundNeed, parse_fill
 from orchestrator.reader.needs import MAX_NEEDS, Need, format_needs, parse_needs
 from orchestrator.reader.order_candidates import order_candidates
 from orchestrator.reader.refusal import REFUSAL, is_refusal, read_refused_need, refuse
+from orchestrator.reader.states import go_on, join_last_plan
 from orchestrator.reader.thresholds import THRESHOLDS
 from orchestrator.repairs.left_out_workers import connect_steps, has_idle_step, list_left_out, put_in
 from orchestrator.repairs.mend_calls import may_be_tried
@@ -56,6 +57,10 @@ from pool_registry.language_models.completion import Completion, Draw, Grammar, 
 
 TURN_TOKENS = 384
 OTHER_PLANS = 4
+MAX_OWN_TURNS = 2  # that the model writes after its first one: it has learnt to mend a plan, not to search
+NOTHING_NEW = "the model has nothing new to try"
+# Marks of turns that are the model's plan all the same.
+OF_THE_MODEL = frozenset({"second_turns", "named_operations", "left_out_workers"})
 CANDIDATES = 3  # workers that a need is tried with before it counts as one that no worker serves
 # (conversation, the grammar that its continuation is held to, how it is drawn) -> the continuation
 WriteText: TypeAlias = Callable[[list[Message], Grammar | None, Draw | None], Awaitable[Completion]]
@@ -132,6 +137,10 @@ class ReaderPolicy(Orchestrator):
     async def _plan(self, episode: Episode, draw: Draw | None) -> Turn:
         shown = await choose_shown(episode, self._pool)
         opening = await asyncio.to_thread(self._open, episode, shown)
+        return await self._continue(opening, shown, draw)
+
+    async def _continue(self, opening: list[Message], shown: ShownWorkers | None, draw: Draw | None) -> Turn:
+        """The plan that the model writes after this, whose steps count from 1."""
         first = await self._write(opening, needs_grammar(MAX_NEEDS, REFUSAL) if self.constrained else None, draw)
         if is_refusal(first.text):
             return _finish(Turn(answer=first.text, text=first.text), [first], shown)
@@ -214,7 +223,45 @@ class ReaderPolicy(Orchestrator):
         return list(await asyncio.gather(*map(fill, needs_of_plans)))
 
     async def _plan_again(self, episode: Episode, draw: Draw | None) -> Turn:
-        """The next turn after steps have failed."""
+        """The next turn after steps have failed: the model's own where it has another plan, else a repair's."""
+        own = await self._read_states(episode, draw)
+        if own is not None and own.error is None and not is_refusal(own.answer):
+            return own
+        mended = await self._mend(episode, draw)
+        if own is None:
+            return mended
+        stands = mended.failed and own.error is None and "other_plans" not in self.repairs
+        return replace(own if stands else mended, usage=own.usage + mended.usage)
+
+    async def _read_states(self, episode: Episode, draw: Draw | None) -> Turn | None:
+        """The turn that the model writes after it has read what came of its last plan; None where that is not for it
+        to mend, an error turn where it has nothing new to try."""
+        tried = join_last_plan(episode) if self._may_read_states(episode) else None
+        if tried is None or any(step.worker not in self._pool.workers for step in tried.steps):
+            return None
+        shown = await choose_shown(episode, self._pool)
+        opening = await asyncio.to_thread(self._open, episode, shown)
+        reopened = reopen_conversation(opening, tried, self._pool.workers, self._listing)
+        turn = await self._continue(reopened, shown, draw)
+        if turn.error is None and not is_refusal(turn.answer):
+            effects = [name for name, worker in self._pool.workers.items() if worker.has_effects]
+            turn = go_on(turn, episode, effects) or replace(turn, steps=(), answer=None, error=NOTHING_NEW, failed=True)
+        return _mark(turn, ["second_turns"])
+
+    def _may_read_states(self, episode: Episode) -> bool:
+        """Whether the last turn is the model's own and led to a call that was rejected, or to no answer."""
+        if not self._listing.shows_states or "second_turns" not in self.repairs:
+            return False
+        turns = [done.turn for done in episode.rounds if done.turn is not None]
+        own = sum("second_turns" in turn.repairs for turn in turns)
+        if own >= MAX_OWN_TURNS or turns[-1].error is not None or not OF_THE_MODEL.issuperset(turns[-1].repairs):
+            return False
+        last = next(done for done in reversed(episode.rounds) if done.turn is not None)
+        tried = join_last_plan(episode)
+        return any(map(is_rejected, last.steps)) or bool(tried and tried.missing_part)
+
+    async def _mend(self, episode: Episode, draw: Draw | None) -> Turn:
+        """The turn that a repair makes of the last one."""
         trial = None
         if "other_words" in self.repairs:
             trial = await asyncio.to_thread(try_other_words, episode, self._pool)

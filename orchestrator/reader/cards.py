@@ -32,13 +32,14 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True)
 class ListingFormat:
-    """How a reader is shown a pool: with so many likely workers repeated after the query, with agents marked, and with
-    the fields of outputs on the cards and in the listing."""
+    """How a reader is shown a pool: with so many likely workers repeated after the query, with agents marked, with the
+    fields of outputs on the cards and in the listing, and with what came of its plan where a call failed."""
 
     hints: int = 0
     marks_agents: bool = False
     shows_outputs: bool = False
     lists_fields: bool = False
+    shows_states: bool = False
 
 
 PLAIN_LISTING = ListingFormat()
@@ -47,7 +48,9 @@ PLAIN_LISTING = ListingFormat()
 def make_listing_format(prompt: PromptStyle, hints: int = 0) -> ListingFormat:
     """How a reader with prompts of this style is shown a pool, with so many likely workers after the query."""
     facts = PROMPTS[prompt]
-    return ListingFormat(hints, facts.marks_agents, facts.shows_outputs, facts.lists_fields)
+    return ListingFormat(
+        hints, facts.marks_agents, facts.shows_outputs, facts.lists_fields, shows_states=facts.reads_states
+    )
 
 
 def format_listing(workers: Iterable[LiveWorker], listing_format: ListingFormat = PLAIN_LISTING) -> str:

@@ -20,6 +20,7 @@ from orchestrator.reader.needs import Need
 from orchestrator.reader.refusal import refuse
 from orchestrator.reader.thresholds import THRESHOLDS
 from orchestrator.repairs.mend_calls import choose_mended, plan_trials
+from orchestrator.repairs.table import OWN_TURNS
 from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 
@@ -150,10 +151,10 @@ class _Plan:
 
 
 def _list_plans(episode: Episode) -> list[_Plan]:
-    """The plans of an episode."""
+    """The plans of an episode that may be mended: not those that the model has made of one by itself."""
     plans: list[_Plan] = []
     for done in episode.rounds:
-        if done.turn is None:
+        if done.turn is None or OWN_TURNS.intersection(done.turn.repairs):
             continue
         if plans and done.turn.trial:
             plans[-1] = replace(plans[-1], trials=done.steps)

@@ -3,7 +3,9 @@
 A repair is code that changes what the model wrote, or has it write again. Each can be switched off: `+without=NAME`
 behind the name of an orchestrator, `--without NAME` on the command line, `repairs:` in a recipe. A turn that one of
 them has changed says so (`Turn.repairs`), and the inspector shows it. `python bench/repairs.py` measures what each
-brings. A repair of kind `words` reads English or compares words; a `retry` asks the model or another worker again.
+brings. A repair of kind `words` reads English or compares words; a `retry` asks the model or another worker again. One
+row is no repair, and is left when all of them are off: the `turn` that a model which learnt to writes itself, after it
+has read what came of its plan.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ class Repair:
     """One row. `label` completes "mended by: ..."; `does` says when it acts and what it changes."""
 
     name: str
-    kind: Literal["words", "retry"]
+    kind: Literal["words", "retry", "turn"]
     label: str
     does: str
 
@@ -41,6 +43,12 @@ REPAIRS = {
             "words",
             "a left-out worker was put in",
             "A short plan gets a worker more that the query names, where the plan works with it.",
+        ),
+        Repair(
+            "second_turns",
+            "turn",
+            "another plan of its own, after it read what came of the last one",
+            "After a call that failed a model that learnt it reads what came of its plan, and writes another one.",
         ),
         Repair(
             "other_words",
@@ -70,6 +78,7 @@ REPAIRS = {
 }
 
 EVERY_REPAIR = frozenset(REPAIRS)
+OWN_TURNS = frozenset(row.name for row in REPAIRS.values() if row.kind == "turn")
 
 # They earned less than 0.02 on 220 tasks of pools that no training had. Recipes, orchestrators' names and traces that
 # people keep still name them: as switched off.
@@ -84,12 +93,12 @@ REMOVED = (
 
 
 def leave_out(names: Iterable[str]) -> frozenset[str]:
-    """The repairs that are on without these; `all` leaves none. Raises UnknownOrchestrator for a name that is none, and
-    was none."""
+    """The repairs that are on without these; `all` leaves none but the model's own turns. Raises UnknownOrchestrator
+    for a name that is none, and was none."""
     switched_off = frozenset(names).difference(REMOVED)
     if unknown := sorted(switched_off - {*REPAIRS, ALL}):
         raise UnknownOrchestrator(f"there is no repair {unknown[0]!r}; there are: {', '.join((*REPAIRS, ALL))}")
-    return frozenset() if ALL in switched_off else EVERY_REPAIR - switched_off
+    return (OWN_TURNS if ALL in switched_off else EVERY_REPAIR) - switched_off
 
 
 def label_repair(name: str) -> str:

@@ -23,10 +23,11 @@ from orchestrator.prompt_styles import PROMPTS, PromptStyle
 from orchestrator.quotes import REFERENCE, escape, references, renumber_quotes
 from orchestrator.reader.bind_needs import rank_workers
 from orchestrator.reader.cards import PLAIN_LISTING, ListingFormat, format_listed
-from orchestrator.reader.conversation import continue_conversation, open_conversation
+from orchestrator.reader.conversation import continue_conversation, open_conversation, reopen_conversation
 from orchestrator.reader.fill import format_fill
 from orchestrator.reader.needs import MAX_NEED_CHARS, Need, format_needs, quote_question
 from orchestrator.reader.refusal import is_refusal, read_refused_need, refuse
+from orchestrator.reader.states import TriedPlan
 from orchestrator.retrieval.choose_workers import narrow_pool, select_workers
 from orchestrator.traces.store import TraceStore
 from pool_registry.actions import as_text
@@ -44,6 +45,7 @@ log = logging.getLogger(__name__)
 # Failures that are not the orchestrator's doing: a turn that met one is still worth imitating.
 NOT_ITS_FAULT = {"timeout", "unavailable", "dependency_failed", "connection", "rate_limited", "deadline"}
 MAX_FILE_BYTES = 500_000_000
+TRIED_MESSAGES = 6  # listing, query, needs, cards, arguments, what came of them
 UNFIT_CARD = 0.2  # share of a reader's demonstrations with the card of a worker that does not fit
 
 
@@ -157,30 +159,43 @@ def _write_answer(turn: Turn, episode: Episode, dialect: Dialect, names: Sequenc
     return dialect.format(Turn(answer=turn.answer if quoted else escape(as_text(episode.answer))), names)
 
 
-def make_reader_demonstration(episode: Episode, pool: LivePool, source: str, lesson: ReaderLesson) -> Demonstration:
-    """The plan of an episode as the conversation in which a reader would have made it. Raises TrainingFailed when the
-    episode has none (find_plan)."""
+def make_reader_demonstration(
+    episode: Episode, pool: LivePool, source: str, lesson: ReaderLesson, tried: TriedPlan | None = None
+) -> Demonstration:
+    """The plan of an episode as the conversation in which a reader would have made it, perhaps after one that went
+    wrong. Raises TrainingFailed when the episode has none (find_plan)."""
     plan = find_plan(episode, pool)
     if plan is None:
         raise TrainingFailed("demonstrations", f"the episode {episode.id} has no plan that a reader could learn")
-    messages = [
-        DemonstrationMessage(role=message.role, content=message.content, learn=message.role == "assistant")
-        for message in write_reader_conversation(episode.query, plan, pool, lesson)
-    ]
+    messages = _mark_learnt(write_reader_conversation(episode.query, plan, pool, lesson, tried), tried)
     return Demonstration(messages=messages, query=episode.query, episode=episode.id, source=source)
 
 
 def write_reader_lesson(
-    query: str, turn: Turn, pool: LivePool, lesson: ReaderLesson, needs_alone: float, seed: int
+    query: str,
+    turn: Turn,
+    pool: LivePool,
+    lesson: ReaderLesson,
+    needs_alone: float,
+    seed: int,
+    tried: TriedPlan | None = None,
 ) -> Demonstration:
-    """A plan as the conversation in which a reader would have made it, without an episode; a share of `needs_alone`
-    ends with the needs."""
-    messages = [
-        DemonstrationMessage(role=message.role, content=message.content, learn=message.role == "assistant")
-        for message in write_reader_conversation(query, turn, pool, lesson)
-    ]
+    """A plan as the conversation in which a reader would have made it, without an episode, perhaps after one that went
+    wrong; of the others a share of `needs_alone` ends with the needs."""
+    messages = _mark_learnt(write_reader_conversation(query, turn, pool, lesson, tried), tried)
     row = Demonstration(messages=messages, query=query, source="plan")
-    return row.first_turn() if ends_with_needs(query, needs_alone, seed) else row
+    return row.first_turn() if tried is None and ends_with_needs(query, needs_alone, seed) else row
+
+
+def _mark_learnt(messages: Sequence[Message], tried: TriedPlan | None) -> list[DemonstrationMessage]:
+    """The messages of a reader's conversation: what it writes is learnt, save a plan that went wrong."""
+    first = TRIED_MESSAGES if tried is not None else 0
+    return [
+        DemonstrationMessage(
+            role=message.role, content=message.content, learn=message.role == "assistant" and place >= first
+        )
+        for place, message in enumerate(messages)
+    ]
 
 
 def ends_with_needs(query: str, share: float, seed: int) -> bool:
@@ -223,9 +238,10 @@ def _join_turns(turns: Sequence[Turn]) -> Turn | None:
 
 
 def write_reader_conversation(
-    query: str, turn: Turn, pool: LivePool, lesson: ReaderLesson = BY_THE_LISTING
+    query: str, turn: Turn, pool: LivePool, lesson: ReaderLesson = BY_THE_LISTING, tried: TriedPlan | None = None
 ) -> list[Message]:
-    """The messages in which a reader plans `turn`: needs, then arguments for the workers' cards.
+    """The messages in which a reader plans `turn`: needs, then arguments for the workers' cards; with a plan that it
+    has `tried` behind that and what came of it.
 
     In some conversations one card is that of the likeliest worker that does not fit: the reader learns to say so, and
     is then shown another card (orchestrator/policies/reader.py). A refusal is learnt in the same way where it names a
@@ -237,13 +253,16 @@ def write_reader_conversation(
     """
     random = make_random(f"reader/{query}")
     called = [step.worker for step in turn.steps]
-    shown = narrow_pool(pool, select_workers(query, pool, called))
+    before = [step.worker for step in tried.steps] if tried is not None else []
+    shown = narrow_pool(pool, select_workers(query, pool, {*called, *before}))
     opening = open_conversation(query, shown.workers.values(), lesson.listing)
+    if tried is not None:
+        opening = reopen_conversation(opening, tried, pool.workers, lesson.listing)
     refused = read_refused_need(turn.answer)
     needs = [Need(refused)] if refused else _list_needs(turn.steps, pool, lesson, random.random() < lesson.listed_needs)
     workers = [pool.workers[name] for name in called] if called else [_pick_unfit(need, pool, ()) for need in needs]
     cards = [worker for worker in workers if worker is not None]
-    if not cards:  # nothing is needed that could be named, or the pool is empty
+    if not cards or (refused and tried is not None):  # nothing is needed that could be named, or it has been tried
         return [*opening, Message("assistant", refuse())]
     fill = refuse(refused) if refused else format_fill(turn.steps, turn.answer)
     if not refused and random.random() < lesson.unfit_cards:

@@ -1,7 +1,8 @@
-"""Lessons in bulk: straight from the tasks' reference plans to tokens, in many processes, without running anything.
+"""Lessons in bulk: straight from the tasks' reference plans to tokens, in many processes.
 
-What a reference plan shows needs no episode. Every shard has tasks of its own seed, so that shards are made side by
-side and in any order; what is there already is kept, and the same settings give the same lessons.
+What a reference plan shows needs no episode; only where second turns are to be learnt is a wrong one run. Every shard
+has tasks of its own seed, so that shards are made side by side and in any order; what is there already is kept, and the
+same settings give the same lessons.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pool_registry.atomic_write import lock_file
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.language_models.model_files import model_path
 from pool_registry.pool import Pool
+from trainer.demonstrations.slips import draw_second_turn
 from trainer.demonstrations.token_lessons import (
     MANIFEST,
     LessonsManifest,
@@ -150,7 +152,8 @@ async def _demonstrate(job: ShardJob, tasks: list[Task]) -> list[Demonstration]:
     for task in map(vary, tasks):
         if task.oracle_turn is not None:
             live = open_live_pool(task.pool or job.pool)
-            row = write_reader_lesson(task.query, task.oracle_turn, live, lesson, options.needs_alone, seed)
+            tried = await draw_second_turn(task, live, options.second_turns, seed)
+            row = write_reader_lesson(task.query, task.oracle_turn, live, lesson, options.needs_alone, seed, tried)
             demonstrations.append(row)
     return demonstrations
 
@@ -239,6 +242,7 @@ def _describe_content(recipe: Recipe, settings: SftSettings) -> dict[str, Any]:
         "pools": recipe.pools.model_dump(mode="json") if recipe.pools else None,
         "listed_needs": demonstrations.listed_needs,
         "needs_alone": demonstrations.needs_alone,
+        **({"second_turns": demonstrations.second_turns} if demonstrations.second_turns else {}),
         "seed": settings.optimizer.seed,
     }
 
