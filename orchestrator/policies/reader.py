@@ -82,7 +82,7 @@ class ReaderPolicy(Orchestrator):
     conversation, for the arguments. Where the model refuses a card, or its worker rejects the call, for the arguments
     again: with other cards in the place of those that it was shown. `constrained`: both are held to grammars, so that
     they can always be read. `repairs`: the names of those that are on. `listing`: how the pool is shown. `other_plans`:
-    so many are drawn where a repair has others drawn.
+    so many are drawn where a repair has others drawn. `own_turns`: so many the model writes after its first one.
     """
 
     def __init__(
@@ -96,6 +96,7 @@ class ReaderPolicy(Orchestrator):
         repairs: frozenset[str] = EVERY_REPAIR,
         listing: ListingFormat = PLAIN_LISTING,
         other_plans: int = OTHER_PLANS,
+        own_turns: int = MAX_OWN_TURNS,
     ) -> None:
         self.name = name
         self.draw = draw
@@ -103,6 +104,7 @@ class ReaderPolicy(Orchestrator):
         self.repairs = repairs
         self._listing = listing
         self._other_plans = other_plans
+        self._own_turns = own_turns
         self._pool = pool
         self._write = write
         self.gauge = gauge
@@ -254,7 +256,7 @@ class ReaderPolicy(Orchestrator):
             return False
         turns = [done.turn for done in episode.rounds if done.turn is not None]
         own = sum("second_turns" in turn.repairs for turn in turns)
-        if own >= MAX_OWN_TURNS or turns[-1].error is not None or not OF_THE_MODEL.issuperset(turns[-1].repairs):
+        if own >= self._own_turns or turns[-1].error is not None or not OF_THE_MODEL.issuperset(turns[-1].repairs):
             return False
         last = next(done for done in reversed(episode.rounds) if done.turn is not None)
         tried = join_last_plan(episode)

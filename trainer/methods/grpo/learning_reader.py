@@ -4,8 +4,9 @@ It plans as in use: the same prompts, grammars and bindings. An episode is one s
 cards, arguments; needs and arguments are learnt, cards are context. A model that refuses a card is shown another one in
 its place and not behind it, so that its first arguments are no part of the conversation that goes on: only the last
 cards and arguments are kept, and no token is learnt with another context than it was sampled with. So it is with needs
-that are written anew: which operation a sum is. Where a step fails, code tries another
-worker: that adds no tokens. Other plans are not drawn, and no worker is put in: what is learnt is the model's own plan.
+that are written anew: which operation a sum is. A second turn of the model's own goes on behind what came of its plan.
+Where code tries another worker for a step that failed, that adds no tokens. Other plans are not drawn, and no worker is
+put in: what is learnt is the model's own plan.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn
 from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.reader.cards import PLAIN_LISTING, ListingFormat
+from orchestrator.repairs.table import OWN_TURNS
 from orchestrator.traces.agent_track_record import TrackRecord
 from pool_registry.actions import Usage
 from pool_registry.calls.live_pool import LivePool
@@ -35,7 +37,7 @@ class WorkerScore:
 
 
 # The others would have the model write what is no part of its one sequence of tokens.
-REPAIRS_IN_TRAINING = frozenset({"named_operations", "substitutes"})
+REPAIRS_IN_TRAINING = OWN_TURNS | {"named_operations", "substitutes"}
 
 
 class LearningReader(Orchestrator):
@@ -55,11 +57,13 @@ class LearningReader(Orchestrator):
         self.writer = writer
         self._chat = chat
         self._reader = ReaderPolicy(
-            name, pool, self._write, repairs=REPAIRS_IN_TRAINING, listing=listing, other_plans=0
+            name, pool, self._write, repairs=REPAIRS_IN_TRAINING, listing=listing, other_plans=0, own_turns=1
         )
         if score is not None:
             self._reader.choose_by(score.name, lambda: score.record.leave_out(query))
-        self._needs_end: int | None = None  # where the needs end in the completion, once they are written
+        self._turn = 0  # which plan of its own it writes, and where its needs begin and end in the completion
+        self._needs_start = 0
+        self._needs_end: int | None = None
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises TrainingFailed when the backend does; the episode then ends as orchestrator_failed."""
@@ -70,26 +74,35 @@ class LearningReader(Orchestrator):
 
     async def _write(self, messages: list[Message], grammar: Grammar | None, _draw: Draw | None) -> Completion:
         """Write under the grammar of use; the trainer computes log-probabilities under it, too."""
-        transcript = self.writer.transcript
-        needs = next((message.content for message in messages if message.role == "assistant"), None)
-        if needs is None:
-            return await self._write_needs(messages, grammar)
+        written = [message.content for message in messages if message.role == "assistant"]
+        turn, has_needs = divmod(len(written), 2)  # a plan is two texts: its needs and its arguments
+        if not has_needs:
+            return await self._write_needs(messages, turn, grammar)
         self.writer.go_back(self._needs_end or 0)
-        self.writer.settle(needs)
-        self._needs_end = len(transcript.completion)
+        self.writer.settle(written[-1], self._needs_start)
+        self._needs_end = len(self.writer.transcript.completion)
         self.writer.read(messages[-1].content)
         context = self._measure_context()
         ids = await self.writer.write(grammar)
         return Completion(self._chat.decode(ids), Usage(context, len(ids)))
 
-    async def _write_needs(self, opening: list[Message], grammar: Grammar | None) -> Completion:
+    async def _write_needs(self, messages: list[Message], turn: int, grammar: Grammar | None) -> Completion:
         transcript = self.writer.transcript
-        is_first = self._needs_end is None
-        transcript.prompt = self._chat.encode_prompt(opening)
-        context = self._measure_context() if is_first else len(transcript.prompt)
-        ids = await (self.writer.write(grammar) if is_first else self.writer.write_again(grammar))
+        is_again = self._needs_end is not None and turn == self._turn
+        if not is_again:
+            self._begin_plan(messages, turn)
+        context = len(transcript.prompt) + self._needs_start if is_again else self._measure_context()
+        ids = await (self.writer.write_again(grammar, self._needs_start) if is_again else self.writer.write(grammar))
         self._needs_end = len(transcript.completion)
         return Completion(self._chat.decode(ids), Usage(context, len(ids)))
+
+    def _begin_plan(self, messages: list[Message], turn: int) -> None:
+        """Open the conversation, or go on in it with what came of the last plan."""
+        if turn:
+            self.writer.read(messages[-1].content)
+        else:
+            self.writer.transcript.prompt = self._chat.encode_prompt(messages)
+        self._turn, self._needs_start = turn, len(self.writer.transcript.completion)
 
     def _measure_context(self) -> int:
         context = len(self.writer.transcript.ids)

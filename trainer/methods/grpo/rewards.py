@@ -25,6 +25,7 @@ from orchestrator.layers import layer_sizes
 from orchestrator.plan import Step
 from orchestrator.prompt_styles import PROMPTS, PromptStyle
 from orchestrator.quotes import references
+from orchestrator.repairs.table import OWN_TURNS
 from orchestrator.traces.episode_totals import EpisodeTotals, compute_totals, critical_path, latency
 from pool_registry.actions import Status
 from pool_registry.extensions.extension_table import ExtensionTable
@@ -56,9 +57,11 @@ class Sample:
 
     @property
     def written_rounds(self) -> list[Round]:
-        """The rounds whose turn the model wrote: of a reader's the first, its second plan is made by code."""
+        """The rounds whose turn the model wrote: of a reader's the first and its own second ones, none of code."""
         rounds = [done for done in self.episode.rounds if done.turn is not None]
-        return rounds[:1] if PROMPTS[self.style].binds_needs else rounds
+        if not PROMPTS[self.style].binds_needs:
+            return rounds
+        return rounds[:1] + [done for done in rounds[1:] if done.turn and OWN_TURNS.intersection(done.turn.repairs)]
 
 
 RewardFunction: TypeAlias = Callable[[Sample, Sequence[Sample]], float | None]

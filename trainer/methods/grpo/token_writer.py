@@ -46,28 +46,30 @@ class TokenWriter:
             self.transcript.held.append(HeldTokens(first, first, first + len(made.ids), grammar))
         return ids
 
-    async def write_again(self, grammar: Grammar | None) -> list[int]:
-        """Let the model write the first turn anew, held to another grammar; returns its tokens. What both versions
-        begin with was drawn in the first: there the second had no choice. Raises TrainingFailed."""
-        before, logprobs, held = self.transcript.completion[:], self.logprobs, self.transcript.held[:]
-        self.go_back(0)
+    async def write_again(self, grammar: Grammar | None, start: int = 0) -> list[int]:
+        """Let the model write what begins at this place of the completion anew, held to another grammar; returns its
+        tokens. What both versions begin with was drawn in the first: there the second had no choice. Raises
+        TrainingFailed."""
+        before, logprobs, held = self.transcript.completion[start:], self.logprobs, self.transcript.held[:]
+        self.go_back(start)
         ids = await self.write(grammar)
-        shared = _count_shared(before, ids)
+        shared = start + _count_shared(before, ids)
         if self.logprobs is not None and logprobs is not None:
             self.logprobs[:shared] = logprobs[:shared]
-        own = [replace(part, first=shared) for part in self.transcript.held]
+        earlier = len(cut_held(held, start))
+        own = [replace(part, first=shared) for part in self.transcript.held[earlier:]]
         self.transcript.held = [*cut_held(held, shared), *own]
         return ids
 
-    def settle(self, text: str) -> None:
-        """Make the completion this text: what the model has written with an ending of another's, or another's alone.
-        Nothing that is not the model's is learnt."""
-        end, written = self._chat.tokenizer.eos_token_id, self._chat.decode(self.transcript.completion)
+    def settle(self, text: str, start: int = 0) -> None:
+        """Make the completion from this place on this text: what the model has written with an ending of another's, or
+        another's alone. Nothing that is not the model's is learnt."""
+        end, written = self._chat.tokenizer.eos_token_id, self._chat.decode(self.transcript.completion[start:])
         if text == written:
             return
-        own = len(self.transcript.completion) if text.startswith(written) else 0
-        self.go_back(own - (own > 0 and self.transcript.completion[own - 1] == end))
-        ids = self._chat.encode_turn(text.removeprefix(written) if own else text)
+        own = len(self.transcript.completion) if text.startswith(written) else start
+        self.go_back(own - (own > start and self.transcript.completion[own - 1] == end))
+        ids = self._chat.encode_turn(text.removeprefix(written) if own > start else text)
         self._add(ids, [0.0] * len(ids), learn=False)
 
     def read(self, reply: str | Sequence[Message]) -> None:
