@@ -12,10 +12,13 @@ import pytest
 from orchestrator.checkpoints import MANIFEST, STARTERS, is_complete, open_checkpoint, starter_checkpoint
 from orchestrator.dialects import find_dialect
 from orchestrator.errors import UnknownOrchestrator
+from orchestrator.plan import Step
 from orchestrator.prompt import opening_messages
 from orchestrator.prompt_styles import PROMPTS, PromptStyle
 from orchestrator.reader.cards import make_listing_format
-from orchestrator.reader.conversation import continue_conversation, open_conversation
+from orchestrator.reader.conversation import continue_conversation, open_conversation, reopen_conversation
+from orchestrator.reader.states import TriedPlan
+from pool_registry.actions import Observation, Status
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.language_models.completion import Message
 from pool_registry.pool import Pool
@@ -32,7 +35,17 @@ HASHES = {
     ("reader-agents", 1): "7ba40426abb87bfc162aec6297dd51f34c4be0362e8ea096566f5a55f08e068c",
     ("reader-outputs", 1): "3aa39fc7cb80254a2175c7902d3d48c7acc643cdeb248a813469928150ada5f1",
     ("reader-fields", 1): "57938060a295610decd954f6a364e6dcad84cc3ac6d026bc55b64b52e9360392",
+    ("reader-turns", 1): "016a82e9a6b42edf789d046c4424342f66755235a49629b3aa2ef021e1c58c50",
 }
+TRIED = TriedPlan(
+    (
+        Step(1, "units", {"value": 5}, need="a conversion"),
+        Step(2, "calendar", {"request": "$1"}, (1,), need="a date"),
+        Step(3, "calendar", {"request": "x"}, need="a day"),
+    ),
+    "$1.miles",
+    {1: Observation(Status.OK, {"value": 3.1}), 2: Observation.failure(Status.EXEC_ERR, "bad_request", "write a date")},
+)
 
 
 def small_pool() -> LivePool:
@@ -54,7 +67,10 @@ def write_prompt(style: PromptStyle) -> list[Message]:
     workers = list(pool.workers.values())
     if PROMPTS[style].binds_needs:
         listing = make_listing_format(style)
-        return continue_conversation(open_conversation(QUERY, workers, listing), "- Does units", workers, listing)
+        opening = open_conversation(QUERY, workers, listing)
+        if listing.shows_states:
+            return reopen_conversation(opening, TRIED, pool.workers, listing)
+        return continue_conversation(opening, "- Does units", workers, listing)
     return opening_messages(QUERY, pool, find_dialect("plan"), style)
 
 

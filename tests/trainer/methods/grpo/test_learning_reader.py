@@ -14,13 +14,15 @@ from orchestrator.engine.episode_loop import EpisodeSpec, NoSink, run_episode
 from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.reader import ReaderPolicy
-from orchestrator.reader.conversation import continue_conversation, open_conversation
+from orchestrator.reader.cards import make_listing_format
+from orchestrator.reader.conversation import continue_conversation, open_conversation, reopen_conversation
 from orchestrator.reader.fill import BoundNeed
 from orchestrator.reader.needs import Need
 from orchestrator.reader.refusal import refuse
+from orchestrator.reader.states import join_last_plan
 from orchestrator.repairs.name_operations import OPERATIONS, SUMS
 from pool_registry.calls.live_pool import LivePool, open_live_pool
-from pool_registry.errors import WorkerFault
+from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.kinds import KINDS, add_kind
 from pool_registry.language_models.completion import Completion, Grammar, Message
 from pool_registry.pool import Limits, Pool
@@ -66,12 +68,23 @@ class Broken(Echoes):
         raise WorkerFault("broken", "out of order")
 
 
+class Picky(Echoes):
+    """Knows the Rhine alone."""
+
+    async def call(self, call: Call) -> Reply:
+        if call.text("text") != "Rhine":
+            raise BadCall(f"there is no river {call.text('text')!r}")
+        return Reply("Rhine")
+
+
 @pytest.fixture(autouse=True, scope="module")
 def kinds():
-    add_kind("echoes", Echoes)
-    add_kind("broken", Broken)
+    own = {"echoes": Echoes, "broken": Broken, "picky": Picky}
+    for name, kind in own.items():
+        add_kind(name, kind)
     yield
-    del KINDS.built_in["echoes"], KINDS.built_in["broken"]
+    for name in own:
+        del KINDS.built_in[name]
 
 
 @pytest.fixture(autouse=True)
@@ -250,6 +263,64 @@ def test_another_worker_for_a_failed_step_adds_no_tokens_and_is_not_judged(chat)
     assert len(episode.rounds) == 2 and len(script.prompts) == 2 and rollout.sample.correct
     assert list_learnt(chat, rollout) == f"{NEEDS}<|end|>{FILL}<|end|>"
     assert rollout.terms["format"] == 1 and len(rollout.sample.written_rounds) == 1
+
+
+SLIP = '1. {"text": "river Rhine"}\n= $1'
+
+
+def plan_twice(chat: ChatTokens, texts: Sequence[str]) -> tuple[Rollout, Script]:
+    """A rollout of a model that has learnt second turns, on a pool whose worker knows the Rhine alone."""
+    pool, script = a_pool(rivers="picky"), Script(chat, texts)
+    shown = EpisodeFormat(
+        find_dialect("plan"), "reader-turns", 200, 4000, 2, listing=make_listing_format("reader-turns")
+    )
+    engine = RolloutEngine(
+        "learner", pool, chat, shown, load_rewards([RewardSettings(term=name) for name in TERMS]), NoSink()
+    )
+
+    async def run() -> Rollout:
+        return (await engine.run_group(a_task(), script, 1)).rollouts[0]
+
+    return asyncio.run(run()), script
+
+
+def test_a_second_turn_is_learnt_behind_what_came_of_the_first(chat):
+    rollout, script = plan_twice(chat, [NEEDS, SLIP, NEEDS, FILL])
+    episode, pool = rollout.sample.episode, a_pool(rivers="picky")
+    assert rollout.sample.correct and len(episode.rounds) == 2
+    listing = make_listing_format("reader-turns")
+    opening = open_conversation("How long is the Rhine?", pool.workers.values(), listing)
+    tried = join_last_plan(replace(episode, rounds=episode.rounds[:1]))
+    reopened = reopen_conversation(opening, tried, pool.workers, listing)
+    whole = continue_conversation(reopened, NEEDS, [pool.workers["rivers"]], listing)
+    assert rollout.transcript.ids == tokens_of(chat, [*whole, Message("assistant", FILL)])
+    assert list_learnt(chat, rollout) == f"{NEEDS}<|end|>{SLIP}<|end|>{NEEDS}<|end|>{FILL}<|end|>"
+    assert script.prompts[2] == chat.encode_prompt(reopened)
+    assert "there is no river" in chat.decode(script.prompts[2])
+    assert len(rollout.logprobs) == len(rollout.transcript.mask) and len(rollout.transcript.held) == 4
+    assert len(rollout.sample.written_rounds) == 2 and rollout.terms["accuracy"] == 1
+
+
+def test_a_card_that_was_refused_in_a_second_turn_leaves_the_first_as_it_was(chat):
+    rollout, _ = plan_twice(chat, [NEEDS, SLIP, NEEDS, refuse("length of a river"), FILL])
+    assert rollout.sample.correct and rollout.sample.episode.steps[2].step.worker != "rivers"
+    assert list_learnt(chat, rollout) == f"{NEEDS}<|end|>{SLIP}<|end|>{NEEDS}<|end|>{FILL}<|end|>"
+    assert len(rollout.logprobs) == len(rollout.transcript.mask)
+
+
+def test_an_operation_that_is_asked_for_in_a_second_turn_leaves_the_first_as_it_was(chat, monkeypatch):
+    sum_first = f"1. {SUMS[0]}"
+    chosen = f"1. {OPERATIONS[0]}"
+    asked = iter([True])
+    monkeypatch.setattr(ReaderPolicy, "_has_operation_nearest", lambda *_: next(asked))
+    monkeypatch.setattr("orchestrator.policies.reader.list_servers", lambda need, workers: rank(need, workers))
+    rollout, _ = plan_twice(chat, [NEEDS, SLIP, sum_first, chosen, FILL])
+    text = chat.decode(rollout.transcript.completion)
+    assert text.startswith(NEEDS) and chosen in text and sum_first not in text
+    assert list_learnt(chat, rollout) == f"{NEEDS}<|end|>{SLIP}<|end|>{chosen}<|end|>{FILL}<|end|>"
+    assert len(rollout.logprobs) == len(rollout.transcript.mask)
+    starts = [(part.turn, part.first) for part in rollout.transcript.held]
+    assert starts == sorted(starts) and len(starts) == 5
 
 
 @pytest.mark.parametrize(
