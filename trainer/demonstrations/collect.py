@@ -17,11 +17,13 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import Orchestrator, Sink
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.prompt_styles import PROMPTS
+from orchestrator.reader.states import TriedPlan
 from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.calls.spending import Spending, charge_calls_to
 from pool_registry.language_models.completion import Draw
 from trainer.demonstrations.fault_injection import Fault, FaultyPool, RecoveringTeacher
+from trainer.demonstrations.slips import draw_second_turn
 from trainer.demonstrations.taught import TaskPlace, TaughtTask, TaughtTasks, place_tasks
 from trainer.demonstrations.transcripts import (
     Demonstration,
@@ -175,9 +177,10 @@ class DemonstrationCollector:
                 for drawn in enumerate(faults):
                     if self.taught.may_go_on:
                         episodes.append(await self._sample(varied, *drawn))
+                tried = await draw_second_turn(varied, pool, self._settings.second_turns, self._seed)
         row = TaughtTask(query=place[0], place=place[1], cost=own.used.cost)
         if len(episodes) == len(faults) and not (own.refused or own.lost):
-            row = self._keep(row, episodes, pool)
+            row = self._keep(row, episodes, pool, tried)
             self._count(row)
         await self.taught.add(row)
         return row
@@ -214,9 +217,12 @@ class DemonstrationCollector:
             return None
         return Draw(SAMPLING_TEMPERATURE, make_random(f"teacher/{self._seed}/{task.query}/{number}").randrange(2**31))
 
-    def _keep(self, row: TaughtTask, episodes: Sequence[Episode], pool: LivePool) -> TaughtTask:
-        """ParaManager's filter: correct, then recovered, then seldom-used workers, then short. A reader does not write
-        recoveries: for it a trajectory that needed none goes first."""
+    def _keep(
+        self, row: TaughtTask, episodes: Sequence[Episode], pool: LivePool, tried: TriedPlan | None
+    ) -> TaughtTask:
+        """ParaManager's filter: correct, then recovered, then seldom-used workers, then short. A reader learns the plan
+        that was right in the end, perhaps behind one that it has `tried`: for it a trajectory that needed none goes
+        first."""
         style = self._model.prompt
         binds_needs = PROMPTS[style].binds_needs
         correct = [episode for episode in episodes if episode.graded is not None and episode.graded.correct]
@@ -229,8 +235,11 @@ class DemonstrationCollector:
             usable,
             key=lambda one: (has_recovered(one) == binds_needs, self._familiarity(one), len(one.steps)),
         )
-        lesson = make_demonstration(best, pool, self._model.dialect, style, self._rounds, "teacher", self._lesson)
-        is_short = binds_needs and ends_with_needs(best.query, self._settings.needs_alone, self._seed)
+        lesson = make_demonstration(
+            best, pool, self._model.dialect, style, self._rounds, "teacher", self._lesson, tried
+        )
+        is_alone = ends_with_needs(best.query, self._settings.needs_alone, self._seed)
+        is_short = binds_needs and is_alone and tried is None
         workers = tuple(run.step.worker for run in best.steps.values())
         shown = {"demonstration": lesson.first_turn() if is_short else lesson, "workers": workers}
         return ended.model_copy(update={"recovered": has_recovered(best), **shown})

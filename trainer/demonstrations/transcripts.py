@@ -119,10 +119,12 @@ def make_demonstration(
     max_rounds: int,
     source: str,
     lesson: ReaderLesson = BY_THE_LISTING,
+    tried: TriedPlan | None = None,
 ) -> Demonstration:
-    """An episode as the conversation that a model in this dialect would have had; `lesson` is for readers."""
+    """An episode as the conversation that a model in this dialect would have had; `lesson` and a plan that was `tried`
+    before are for readers."""
     if PROMPTS[style].binds_needs:
-        return make_reader_demonstration(episode, pool, source, lesson)
+        return make_reader_demonstration(episode, pool, source, lesson, tried)
     written_as = find_dialect(dialect)
     called = {run.step.worker for run in episode.steps.values()}
     lists_workers = PROMPTS[style].lists_workers

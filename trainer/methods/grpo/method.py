@@ -106,7 +106,7 @@ class Grpo(Method[GrpoSettings]):
         if calls and settings.rollouts.max_rounds < 2:
             yield "with tool_calls the answer is a turn of its own: set grpo.rollouts.max_rounds: 2 or more"
         if prompt.binds_needs and any(phase.recursion for phase in settings.phases):
-            yield "a reader's second turn is code: leave recursion out, or set model.prompt: full"
+            yield "a reader asks no copy of itself: leave recursion out, or set model.prompt: full"
         if who := settings.rollouts.who:
             yield from _find_choice_problems(who, prompt.binds_needs, recipe)
         for problem in _find_what_async_lacks(settings, recipe):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.errors import OrchestratorError
 from orchestrator.orchestrator_name import OrchestratorName, split_options
+from orchestrator.prompt_styles import PROMPTS
 from pool_registry.secrets import list_unset
 from trainer.demonstrations.token_lessons import LessonsManifest, LessonsRequest, check_fit
 from trainer.errors import TrainingFailed
@@ -91,6 +92,11 @@ class Sft(Method[SftSettings]):
             return None
         own = settings.demonstrations.max_cost
         return _set_cap(settings, dollars if own is None else min(own, dollars))
+
+    def find_problems(self, settings: SftSettings, recipe: Recipe) -> Iterator[str]:
+        if settings.demonstrations.second_turns and not PROMPTS[recipe.model.prompt].reads_states:
+            styles = " or ".join(name for name, facts in PROMPTS.items() if facts.reads_states)
+            yield f"only a model that is shown what came of its plan learns second turns: set model.prompt: {styles}"
 
     def find_sharing_problems(self, settings: SftSettings, recipe: Recipe) -> Iterator[str]:
         if rest := settings.batch % recipe.processes:
