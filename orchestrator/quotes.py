@@ -10,10 +10,11 @@ from pool_registry.actions import JsonValue, as_text
 from pool_registry.text import shorten
 
 MAX_QUOTED_CHARS = 1_000_000
+LENGTH = "length"  # of a list: the number of its items
 MAX_NAMES_CHARS = 200  # of the fields of an output in an error
 
 # A reference in a text: `$$` is a dollar, `$12` quotes step 12, and `$12.rates.EUR` or `$12[0].name` a field of its
-# output, `$12[*].name` that field of all items; a `$` before anything else stands for itself.
+# output, `$12[*].name` that field of all items, `$12.length` how many there are; a `$` before anything else stands for itself.
 _PATH = r"(?:\.[A-Za-z_]\w{0,99}|\[(?:[0-9]{1,4}|\*)\]){0,8}"
 REFERENCE = re.compile(rf"\$(\$|[1-9][0-9]{{0,5}})({_PATH})")
 WHOLE_QUOTE = re.compile(rf"\$[1-9][0-9]{{0,5}}{_PATH}")
@@ -54,8 +55,8 @@ def _collect(value: JsonValue, ids: list[int]) -> None:
 def substitute(value: JsonValue, values: Mapping[int, JsonValue]) -> JsonValue:
     """`value` with every `$k` replaced. A string that is nothing but `$k` becomes the value itself
     (a number stays a number); inside longer text it becomes the value's text. `$k.name` and `$k[0]` are the fields of
-    an object and the items of a list, `$k[*].name` the list of a field of all items; where there is none, `$k` is
-    replaced and `.name` stays. KeyError if k is missing."""
+    an object and the items of a list, `$k[*].name` the list of a field of all items, `$k.length` their number; where
+    there is none, `$k` is replaced and `.name` stays. KeyError if k is missing."""
     if isinstance(value, str):
         return _substitute_text(value, values) if "$" in value else value
     if value is None or isinstance(value, int | float):  # most values: no need to ask what a mapping is
@@ -97,6 +98,8 @@ def select_field(value: JsonValue, path: str) -> tuple[JsonValue, str]:
             return ([part for part, _ in parts], "") if leads_on else (value, path[match.start() :])
         if name is not None and isinstance(value, Mapping) and name in value:
             value = value[name]
+        elif name == LENGTH and isinstance(value, list | tuple):
+            value = len(value)
         elif place is not None and isinstance(value, list | tuple) and int(place) < len(value):
             value = value[int(place)]
         else:

@@ -229,6 +229,9 @@ GROUP_WORKS = {
     "count": "count", "total": "sum", "average": "mean", "highest": "largest", "lowest": "smallest",
     "name_of_highest": "name_of_largest", "name_of_lowest": "name_of_smallest",
 }  # fmt: skip
+# The questions of the test split stay those that were measured before lists had a length.
+MORE_COUNTS: Mapping[str, Sequence[str]] = {"train": ("count",) * 3, "validation": ("count",) * 3}
+LENGTH_SHARE = 0.7  # of what counts a list quotes its length; else a function counts
 
 
 def _ask_group(drawer: QuestionDrawer) -> tuple[str, str]:
@@ -241,7 +244,7 @@ def _ask_group(drawer: QuestionDrawer) -> tuple[str, str]:
     rows = drawer.plan.list_group(kind, shared, owner.thing, need)
     there = drawer.plan.read(rows)
     assert isinstance(there, list), "a group is a list"
-    row = drawer.random.choice(("list", "list", *GROUP_WORKS))
+    row = drawer.random.choice(("list", "list", *GROUP_WORKS, *MORE_COUNTS.get(drawer.split, ())))
     if row in GROUP_WORKS and GROUP_WORKS[row] not in drawer.works:
         raise NoQuestion
     named = row.startswith("name")
@@ -251,7 +254,10 @@ def _ask_group(drawer: QuestionDrawer) -> tuple[str, str]:
     if row == "list":
         return fill(drawer.text(row), group=words), f"{rows}[*].name"
     if row == "count":
-        return fill(drawer.text(row), group=words), drawer.plan.do("count", {"items": rows})
+        is_length = drawer.split in MORE_COUNTS and drawer.random.random() < LENGTH_SHARE
+        return fill(drawer.text(row), group=words), f"{rows}.length" if is_length else drawer.plan.do(
+            "count", {"items": rows}
+        )
     names = [name for name, data in drawer.domain.things[kind].fields.items() if is_number(data) and name != shared]
     if not names:
         raise NoQuestion
