@@ -14,7 +14,8 @@ LENGTH = "length"  # of a list: the number of its items
 MAX_NAMES_CHARS = 200  # of the fields of an output in an error
 
 # A reference in a text: `$$` is a dollar, `$12` quotes step 12, and `$12.rates.EUR` or `$12[0].name` a field of its
-# output, `$12[*].name` that field of all items, `$12.length` how many there are; a `$` before anything else stands for itself.
+# output, `$12[*].name` that field of all items, `$12.length` how many there are; a `$` before anything else stands for
+# itself.
 _PATH = r"(?:\.[A-Za-z_]\w{0,99}|\[(?:[0-9]{1,4}|\*)\]){0,8}"
 REFERENCE = re.compile(rf"\$(\$|[1-9][0-9]{{0,5}})({_PATH})")
 WHOLE_QUOTE = re.compile(rf"\$[1-9][0-9]{{0,5}}{_PATH}")

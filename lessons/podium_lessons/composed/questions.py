@@ -230,7 +230,7 @@ GROUP_WORKS = {
     "name_of_highest": "name_of_largest", "name_of_lowest": "name_of_smallest",
 }  # fmt: skip
 # The questions of the test split stay those that were measured before lists had a length.
-MORE_COUNTS: Mapping[str, Sequence[str]] = {"train": ("count",) * 3, "validation": ("count",) * 3}
+MORE_COUNTS: Mapping[str, Sequence[str]] = {"train": ("count",) * 9, "validation": ("count",) * 9}
 LENGTH_SHARE = 0.7  # of what counts a list quotes its length; else a function counts
 
 
@@ -255,9 +255,8 @@ def _ask_group(drawer: QuestionDrawer) -> tuple[str, str]:
         return fill(drawer.text(row), group=words), f"{rows}[*].name"
     if row == "count":
         is_length = drawer.split in MORE_COUNTS and drawer.random.random() < LENGTH_SHARE
-        return fill(drawer.text(row), group=words), f"{rows}.length" if is_length else drawer.plan.do(
-            "count", {"items": rows}
-        )
+        answer = f"{rows}.length" if is_length else drawer.plan.do("count", {"items": rows})
+        return fill(drawer.text(row), group=words), answer
     names = [name for name, data in drawer.domain.things[kind].fields.items() if is_number(data) and name != shared]
     if not names:
         raise NoQuestion
