@@ -15,6 +15,7 @@ PLANS, AGENTS = "own-pool", "own-agents"  # it learns from plans; it learns from
 PRESETS = (PLANS, AGENTS)
 EPOCHS = 3  # how often each demonstration is seen
 MIN_STEPS = 8
+SECOND_TURNS = 0.2  # of the demonstrations, for a reader that has learnt second turns. Not measured
 LENGTH_WITH_FIELDS = 1500  # tokens of a lesson whose listing names fields
 
 
@@ -44,8 +45,17 @@ def start_from(recipe: Recipe, checkpoint: str) -> Recipe:
     style = find_checkpoint(checkpoint)[1].prompt
     changes = {"start": checkpoint} | ({"prompt": style} if PROMPTS[style].binds_needs else {})
     recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update=changes)})
+    if PROMPTS[style].lists_fields:
+        (stage,) = recipe.training_stages
+        recipe = stage.method.edit(recipe, max_length=LENGTH_WITH_FIELDS)
+    return _show_second_turns(recipe) if PROMPTS[style].reads_states else recipe
+
+
+def _show_second_turns(recipe: Recipe) -> Recipe:
+    """The recipe, with second turns among its demonstrations, so that they are not forgotten."""
     (stage,) = recipe.training_stages
-    return stage.method.edit(recipe, max_length=LENGTH_WITH_FIELDS) if PROMPTS[style].lists_fields else recipe
+    section = stage.method.with_second_turns(stage.settings, SECOND_TURNS)
+    return recipe if section is None else recipe.model_copy(update={stage.name: section})
 
 
 def build_pool_recipe(

@@ -27,7 +27,7 @@ from orchestrator.plan import (
 )
 from orchestrator.policies.labels import label_orchestrator
 from orchestrator.reader.refusal import is_refusal
-from orchestrator.repairs.table import label_repair
+from orchestrator.repairs.table import OWN_TURNS, label_repair
 from orchestrator.traces.episode_totals import compute_totals
 from orchestrator.traces.step_counts import find_tries
 from pool_registry.actions import NO_USAGE, Observation, as_text
@@ -211,10 +211,12 @@ def _answer(layout: GraphLayout) -> AnswerNode:
 
 
 def _remark(done: Round, first: Round) -> str:
-    """What a round does about earlier ones: it tries other words for rejected calls, or another plan in place of one
-    that failed. Where the first turn was voted on all are."""
+    """What a round does about earlier ones: it is planned anew by the model, tries other words for rejected calls, or
+    another plan in place of one that failed. Where the first turn was voted on all are."""
     if done.turn is None or first.turn is None:
         return ""
+    if OWN_TURNS.intersection(done.turn.repairs):
+        return ": planned again"
     if done.turn.trial:
         return ": other words"
     return ": another plan" if done.turn.vote is not None and first.turn.vote is None else ""
@@ -427,7 +429,7 @@ def build_turn_detail(episode: Episode, number: int) -> TurnDetail | None:
         recalled=turn.recalled if turn else None,
         vote=_describe_vote(turn.vote) if turn and turn.vote else None,
         confidence=_show_confidence(number, turn.confidence) if turn and turn.confidence else None,
-        repairs=[label_repair(name) for name in turn.repairs] if turn else [],
+        repairs=[label_repair(name) for name in turn.repairs if name not in OWN_TURNS] if turn else [],
         latency_s=(played.turn_ended_at - played.started_at) if played.turn_ended_at is not None else None,
         context=estimate_turn_context(turn, episode.query) if turn else None,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from orchestrator.engine.events import Event, FinalizerEnded, FinalizerStarted, StepEnded, StepStarted, TurnTaken
 from orchestrator.plan import Step, Turn
+from orchestrator.repairs.table import OWN_TURNS
 from pool_registry.actions import Observation, as_text
 from pool_registry.text import one_line, shorten
 
@@ -59,6 +60,8 @@ class EpisodeProgress:
         if not turn.steps:
             return f"Round {number}: the answer\n"
         steps = ", ".join(_describe_step(step) for step in turn.steps)
+        if OWN_TURNS.intersection(turn.repairs):
+            return f"Round {number} is planned again: {steps}\n"
         if turn.trial:
             self._trials |= {step.id for step in turn.steps}
             return f"Round {number} tries other words: {steps}\n"

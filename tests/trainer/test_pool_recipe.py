@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.made_for import find_reader_of_records, returns_records
+from orchestrator.prompt_styles import PROMPTS
 from pool_registry.pool import Pool
 from pool_registry.schemas.output_check import Output
 from pool_registry.starter import starter_pool
@@ -34,3 +35,4 @@ def test_a_recipe_that_goes_on_from_a_reader_shows_prompts_of_its_style(start: s
     longer = start == "smollm2-records"
     assert recipe.sft.max_length == (LENGTH_WITH_FIELDS if longer else plain.sft.max_length)
     assert recipe.sft.steps == plain.sft.steps
+    assert bool(recipe.sft.demonstrations.second_turns) == PROMPTS[recipe.model.prompt].reads_states

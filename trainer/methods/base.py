@@ -193,6 +193,10 @@ class Method(ABC, Generic[Settings]):
         """The orchestrators that its section names."""
         return []
 
+    def with_second_turns(self, settings: Settings, share: float) -> Settings | None:
+        """The section in which such a share of the demonstrations teaches second turns; None where it shows none."""
+        return None
+
     def with_max_cost(self, settings: Settings, dollars: float) -> Settings | None:
         """The section with another spend cap; None where it has none."""
         return None

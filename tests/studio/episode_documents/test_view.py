@@ -144,6 +144,15 @@ def test_a_round_with_another_plan_after_a_failed_one_is_named_so():
     assert [lane["label"] for lane in view()["graph"]["lanes"]] == ["Round 1"], "one head for all columns of a round"
 
 
+def test_a_turn_that_the_model_planned_again_is_named_so_and_is_no_repair():
+    again = Turn((replace(STEPS[1], id=4),), "$4", repairs=("named_operations", "second_turns"))
+    events = [*EVENTS[:2], TurnTaken(1, Turn(STEPS[:1]), 0.5), TurnStarted(2, 0.6), TurnTaken(2, again, 0.7)]
+    graph = build_episode_view(replay("e", events), ROW, POOL, 1).to_json()["graph"]
+    assert [lane["label"] for lane in graph["lanes"]] == ["Round 1", "Round 2: planned again"]
+    detail = build_turn_detail(replay("e", events), 2)
+    assert detail is not None and detail.repairs == ["the operation was asked for"]
+
+
 def test_a_failed_try_is_no_failure():
     event = load_event(dump_event(TurnTaken(1, replace(EVENTS[2].turn, trial=True), 0.5)))
     episode = replay("e", [*EVENTS[:2], event, *EVENTS[3:]])

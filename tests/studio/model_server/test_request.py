@@ -265,6 +265,11 @@ def test_limits_only_ever_tighten_the_pools(one, other):
     assert found.max_rounds == pool.max_rounds
 
 
+def test_progress_says_when_the_model_has_planned_again():
+    turn = Turn((Step(2, "price"),), repairs=("second_turns",))
+    assert EpisodeProgress().describe(TurnTaken(2, turn, 0.1)) == "Round 2 is planned again: 2 price\n"
+
+
 def test_progress_says_when_another_plan_takes_the_place_of_one_that_failed():
     vote = Vote(sampled=4, unreadable=0, failed=1, untried=0, votes=3, answers={"7": 3})
     turn = Turn((Step(2, "price"),), vote=vote)

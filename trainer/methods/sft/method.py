@@ -84,6 +84,10 @@ class Sft(Method[SftSettings]):
     def has_nothing_to_learn(self, job_folder: JobFolder, settings: SftSettings) -> bool:
         return settings.has_nothing_to_imitate(job_folder.demonstrations)
 
+    def with_second_turns(self, settings: SftSettings, share: float) -> SftSettings | None:
+        shown = settings.demonstrations.model_copy(update={"second_turns": share})
+        return settings.model_copy(update={"demonstrations": shown})
+
     def with_max_cost(self, settings: SftSettings, dollars: float) -> SftSettings | None:
         return None if settings.demonstrations.max_cost is None else _set_cap(settings, dollars)
 
