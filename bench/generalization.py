@@ -64,6 +64,7 @@ from orchestrator.engine.events import TaskRef
 from orchestrator.orchestrator_name import TurnOptions, add_options
 from orchestrator.policies.registry import orchestrator_factory
 from orchestrator.reader.refusal import is_refusal
+from orchestrator.repairs.table import OWN_TURNS
 from podium_lessons.sources import HELD_OUT_FAMILIES, TRAIN_FAMILIES
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.imports.functions import list_functions
@@ -105,6 +106,7 @@ def main() -> None:
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=tuple(CELLS))
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--show", type=int, default=0, help="print so many wrong episodes of each cell")
+    parser.add_argument("--saved", default="", help="print the right episodes in which this repair, or turn, acted")
     parser.add_argument("--unbound", action="store_true", help="leave checkpoints that learnt one pool as they are")
     parser.add_argument("--without", nargs="+", default=(), help="repairs that are off; all: the model alone")
     half = parser.add_mutually_exclusive_group()
@@ -145,6 +147,7 @@ def summarize_outcomes(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Means and intervals of a cell's outcomes."""
     planned = [outcome for outcome in outcomes if outcome.task.oracle_turn is not None]
     right = bootstrap_mean([float(outcome.correct) for outcome in outcomes])
+    again = [outcome.correct for outcome in outcomes if OWN_TURNS.intersection(outcome.repairs)]
     return {
         "tasks": len(outcomes),
         "correct": round(right.mean, 3),
@@ -153,6 +156,7 @@ def summarize_outcomes(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "workers": round(sum(outcome.same_workers for outcome in planned) / len(planned), 3) if planned else None,
         "seconds": round(sum(outcome.seconds for outcome in outcomes) / len(outcomes), 2),
         "tokens": round(sum(outcome.tokens for outcome in outcomes) / len(outcomes)),
+        **({"planned_again": len(again), "right_then": sum(again)} if again else {}),
     }
 
 
@@ -179,7 +183,8 @@ async def run_cell(name: str, tasks: Sequence[Task], options: argparse.Namespace
                     started = time.perf_counter()
                     episode = await run_task(task, make(task.oracle_turn, Draw()), live, NoSink())
                     outcome = judge(task, episode, time.perf_counter() - started)
-                    if not outcome.correct and next(shown, None) is not None:
+                    is_saved = outcome.correct and options.saved in outcome.repairs
+                    if is_saved or (not outcome.correct and next(shown, None) is not None):
                         print_episode(task, episode)
                     return outcome
 
