@@ -455,7 +455,7 @@ def test_the_models_are_what_the_migrations_make(tmp_path):
 
     import pool_registry.calls.call_cache_table  # noqa: F401  its table is in the same database
     import studio.access.accounts
-    import studio.access.pool_rights  # noqa: F401
+    import studio.access.pool_rights
     import studio.deployments.store  # noqa: F401
     import trainer.jobs.queue  # noqa: F401  and so is its
 
