@@ -19,7 +19,8 @@ from orchestrator.grammars.turn_grammar import turn_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge, find_gauge
 from orchestrator.plan import Turn
 from orchestrator.policies.options.wrapper import unwrap
-from orchestrator.policies.reader import ReaderPolicy, ask_model
+from orchestrator.policies.plan_writer import ask_model
+from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.prompt import build_messages
 from orchestrator.prompt_styles import PROMPTS, PromptStyle
 from orchestrator.reader.bind_needs import measure_likeness

@@ -81,7 +81,7 @@ def test_a_card_can_be_refused_that_is_not_much_like_its_need(starter, monkeypat
         return Completion("1. make a sum" if len(grammars) == 1 else '1. {"expression": "1 + 1"}\n= $1')
 
     monkeypatch.setattr(
-        "orchestrator.policies.reader.list_servers",
+        "orchestrator.policies.plan_writer.list_servers",
         lambda need, workers: [BoundNeed(need, "calculator", likeness)],
     )
     policy = ReaderPolicy("reader", starter, write, other_plans=0)

@@ -13,6 +13,7 @@ from orchestrator.dialects import find_dialect
 from orchestrator.engine.episode_loop import EpisodeSpec, NoSink, run_episode
 from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Step, Turn
+from orchestrator.policies.plan_writer import PlanWriter
 from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.reader.cards import make_listing_format
 from orchestrator.reader.conversation import continue_conversation, open_conversation, reopen_conversation
@@ -218,8 +219,8 @@ def test_it_plans_as_the_reader_that_serves(chat):
 
 
 def test_which_operation_a_sum_is_is_asked_and_learnt_as_in_use(chat, monkeypatch):
-    monkeypatch.setattr(ReaderPolicy, "_has_operation_nearest", lambda *_: True)
-    monkeypatch.setattr("orchestrator.policies.reader.list_servers", lambda need, workers: rank(need, workers))
+    monkeypatch.setattr(PlanWriter, "_has_operation_nearest", lambda *_: True)
+    monkeypatch.setattr("orchestrator.policies.plan_writer.list_servers", lambda need, workers: rank(need, workers))
     sum_first = f"1. {SUMS[0]}\n2. length of a river (1)"
     chosen = f"1. {OPERATIONS[0]}"
     fill = '1. {"text": "Rhine"}\n2. {"text": "Rhine"}\n= $2'
@@ -312,8 +313,8 @@ def test_an_operation_that_is_asked_for_in_a_second_turn_leaves_the_first_as_it_
     sum_first = f"1. {SUMS[0]}"
     chosen = f"1. {OPERATIONS[0]}"
     asked = iter([True])
-    monkeypatch.setattr(ReaderPolicy, "_has_operation_nearest", lambda *_: next(asked))
-    monkeypatch.setattr("orchestrator.policies.reader.list_servers", lambda need, workers: rank(need, workers))
+    monkeypatch.setattr(PlanWriter, "_has_operation_nearest", lambda *_: next(asked))
+    monkeypatch.setattr("orchestrator.policies.plan_writer.list_servers", lambda need, workers: rank(need, workers))
     rollout, _ = plan_twice(chat, [NEEDS, SLIP, sum_first, chosen, FILL])
     text = chat.decode(rollout.transcript.completion)
     assert text.startswith(NEEDS) and chosen in text and sum_first not in text
