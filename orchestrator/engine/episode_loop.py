@@ -256,7 +256,9 @@ class _Loop:
             if end is not None:
                 return end
         reached = self.budget.check_limits() or "max_rounds"
-        return _End(reached, None, explain_outcome(reached, self.limits))
+        last = self.episode.rounds[-1].turn
+        missing = self._explain_missing_part(last) if last is not None else None
+        return _End(reached, None, "; ".join(filter(None, (explain_outcome(reached, self.limits), missing))))
 
     async def _resume_rounds(self, decision: Decision) -> _End | None:
         number = len(self.episode.rounds)
