@@ -258,7 +258,8 @@ class _Loop:
         reached = self.budget.check_limits() or "max_rounds"
         last = self.episode.rounds[-1].turn
         missing = self._explain_missing_part(last) if last is not None else None
-        return _End(reached, None, "; ".join(filter(None, (explain_outcome(reached, self.limits), missing))))
+        reason = explain_outcome(reached, self.limits)
+        return _End(reached, None, f"{reason} Its answer cannot be given: {missing}" if missing else reason)
 
     async def _resume_rounds(self, decision: Decision) -> _End | None:
         number = len(self.episode.rounds)

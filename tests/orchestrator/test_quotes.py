@@ -149,4 +149,4 @@ def test_an_orchestrator_that_gives_up_says_which_part_is_missing():
 def test_a_last_turn_whose_answer_quotes_a_missing_part_says_so():
     episode = play_turns(Turn((Step(1, "number", {"value": 2}),), "$1.price"), max_rounds=1)
     assert episode.ended is not None and episode.ended.outcome == "max_rounds"
-    assert (episode.ended.reason or "").endswith("; there is no $1.price: $1 has value")
+    assert (episode.ended.reason or "").endswith(" Its answer cannot be given: there is no $1.price: $1 has value")
