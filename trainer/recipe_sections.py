@@ -161,6 +161,12 @@ class DemonstrationSettings(RecipeSection):
         description="Share of a reader's demonstrations, of tasks with reference plans, that begin with a plan that "
         "went wrong and what came of it, and teach the next one. For prompts that show that: reader-turns.",
     )
+    slips: str = Field(
+        default="",
+        description="Whose plans went wrong before second turns: a reader, best the one that training starts from, whose "
+        "own first plans are tried on the pool. Empty: plans made of the reference plans, with a slip.",
+        examples=["smollm2-records"],
+    )
     starred: bool = Field(default=True, description="Also the starred traces on this pool.")
     file: str = Field(
         default="",
@@ -208,10 +214,9 @@ class DemonstrationSettings(RecipeSection):
                 document.pop(name, None)
         if self.where == str(HERE):
             document.pop("where", None)
-        if not self.lessons:
-            document.pop("lessons", None)
-        if not self.second_turns:
-            document.pop("second_turns", None)
+        for name in ("lessons", "second_turns", "slips"):
+            if not document[name]:
+                document.pop(name)
         return document
 
 

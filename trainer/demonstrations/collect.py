@@ -15,9 +15,11 @@ from typing import Protocol
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import Orchestrator, Sink
+from orchestrator.orchestrator_name import TurnOptions, add_options
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.prompt_styles import PROMPTS
 from orchestrator.reader.states import TriedPlan
+from orchestrator.repairs.table import ALL
 from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.calls.spending import Spending, charge_calls_to
@@ -177,13 +179,19 @@ class DemonstrationCollector:
                 for drawn in enumerate(faults):
                     if self.taught.may_go_on:
                         episodes.append(await self._sample(varied, *drawn))
-                tried = await draw_second_turn(varied, pool, self._settings.second_turns, self._seed)
+                tried = await self._draw_second_turn(varied, pool)
         row = TaughtTask(query=place[0], place=place[1], cost=own.used.cost)
         if len(episodes) == len(faults) and not (own.refused or own.lost):
             row = self._keep(row, episodes, pool, tried)
             self._count(row)
         await self.taught.add(row)
         return row
+
+    async def _draw_second_turn(self, task: Task, pool: LivePool) -> TriedPlan | None:
+        reader = self._settings.slips
+        name = add_options(reader, TurnOptions(without=(ALL,)))
+        made = make_orchestrator(name, pool) if reader else None
+        return await draw_second_turn(task, pool, self._settings.second_turns, self._seed, made)
 
     def _count(self, row: TaughtTask) -> None:
         self.ended += row.ended

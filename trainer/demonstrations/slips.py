@@ -3,6 +3,9 @@
 A step goes to another worker, hands over a name that is not the right one, is left out so that a later one gets what it
 should have looked up, or quotes a part that no output has. What the pool answers is real. Nothing is called that may
 have effects or costs money.
+
+Or they are a reader's own first plans: from made slips alone it learns nothing of the mistakes that are its own
+(lessons/docs/reader-diary.md).
 """
 
 from __future__ import annotations
@@ -15,12 +18,14 @@ from typing import TypeAlias
 
 from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import StepRun
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.executor import Recorder, RoundRun
+from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Step, Turn, check_turn, renumber_step
 from orchestrator.quotes import REFERENCE, WHOLE_QUOTE, references, renumber_quotes
 from orchestrator.reader.cards import format_listed
 from orchestrator.reader.refusal import is_refusal, read_refused_need
-from orchestrator.reader.states import TriedPlan
+from orchestrator.reader.states import TriedPlan, join_last_plan
 from orchestrator.repairs.mend_calls import may_be_tried
 from orchestrator.repairs.repeat_steps import is_rejected
 from pool_registry.actions import JsonValue, Observation
@@ -47,12 +52,24 @@ async def draw_tried_plan(query: str, turn: Turn, pool: LivePool, random: Random
     return None
 
 
-async def draw_second_turn(task: Task, pool: LivePool, share: float, seed: int) -> TriedPlan | None:
-    """For a share of the tasks with a reference plan, a plan of its own that went wrong; None for the others."""
+async def draw_second_turn(
+    task: Task, pool: LivePool, share: float, seed: int, reader: Orchestrator | None = None
+) -> TriedPlan | None:
+    """For a share of the tasks with a reference plan, a plan that went wrong: one with a slip, or the first one of a
+    reader; None for the others."""
     random = make_random(f"second turn/{seed}/{task.query}")
     if task.oracle_turn is None or random.random() >= share:
         return None
+    if reader is not None:
+        return await try_first_plan(task.query, pool, reader)
     return await draw_tried_plan(task.query, task.oracle_turn, pool, random)
+
+
+async def try_first_plan(query: str, pool: LivePool, reader: Orchestrator) -> TriedPlan | None:
+    """The first plan of a reader, and what came of it; None where it was not rejected."""
+    once = pool.pool.limits.model_copy(update={"max_rounds": 1})
+    tried = join_last_plan(await run_episode(EpisodeSpec(query), reader, pool, limits=once))
+    return tried if tried is not None and was_rejected(tried) else None
 
 
 async def try_plan(turn: Turn, pool: LivePool) -> TriedPlan | None:

@@ -17,6 +17,7 @@ from orchestrator.reader.refusal import REFUSAL, refuse
 from orchestrator.reader.states import TriedPlan, format_states
 from orchestrator.repairs.mend_calls import may_be_tried
 from pool_registry.calls.live_pool import LivePool, open_live_pool
+from tests.orchestrator.support.engine import Scripted
 from tests.orchestrator.support.grammar_walk import accepts
 from trainer.demonstrations.slips import REFUSED_SLIPS, SLIPS, draw_second_turn, draw_tried_plan, try_plan, was_rejected
 from trainer.demonstrations.transcripts import ReaderLesson, write_reader_lesson
@@ -96,6 +97,21 @@ def test_a_share_of_the_tasks_gets_one():
     drawn = [asyncio.run(draw_second_turn(task, open_pool(task), 0.5, 7)) for task in tasks]
     assert 0.25 * len(tasks) < sum(plan is not None for plan in drawn) < 0.75 * len(tasks)
     assert not any(asyncio.run(draw_second_turn(task, open_pool(task), 0.0, 7)) for task in tasks)
+
+
+def test_of_a_reader_its_own_first_plan_is_what_went_wrong():
+    task = next(task for task in list_tasks(20) if task.oracle_turn and len(task.oracle_turn.steps) > 1)
+    right, tried = task.oracle_turn, draw(task)
+    assert right is not None and tried is not None
+    wrong = Turn(tried.steps, tried.answer)
+
+    def draw_own(*turns: Turn) -> TriedPlan | None:
+        return asyncio.run(draw_second_turn(task, open_pool(task), 1.0, 0, Scripted(*turns)))
+
+    own = draw_own(wrong, right)
+    assert own is not None and (own.steps, format_states(own)) == (tried.steps, format_states(tried))
+    assert draw_own(right) is None, "a plan that works teaches no second turn"
+    assert draw_own(Turn(error="nonsense")) is None
 
 
 def test_nothing_is_called_that_may_have_effects(monkeypatch):

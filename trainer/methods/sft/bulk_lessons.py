@@ -101,6 +101,8 @@ def check_makes_lessons(recipe: Recipe, settings: SftSettings) -> None:
         problems.append(("sft.demonstrations.rounds", "rounds need a training between them: set it to 1"))
     if demonstrations.variants:
         problems.append(("sft.demonstrations.variants", "lessons in bulk have no copies: set it to 0"))
+    if demonstrations.slips:
+        problems.append(("sft.demonstrations.slips", "a reader's own plans need episodes: leave it empty"))
     if problems:
         raise InvalidRecipe(problems)
 

@@ -43,6 +43,7 @@ IMITATED: dict[str, Any] = {
 }
 TEACHER = "sft.demonstrations.teacher"
 LESSONS = "sft.demonstrations.lessons"
+SLIPS = "sft.demonstrations.slips"
 
 
 class Sft(Method[SftSettings]):
@@ -138,6 +139,8 @@ class Sft(Method[SftSettings]):
             yield LESSONS, "a folder of lessons does not travel: leave it empty"
         if "@" in settings.demonstrations.teacher:
             yield TEACHER, "a checkpoint of this machine does not travel: choose another teacher"
+        if "@" in settings.demonstrations.slips:
+            yield SLIPS, "a checkpoint of this machine does not travel: name one that ships"
 
     def list_reaches(self, settings: SftSettings) -> Iterator[Problem]:
         demonstrations = settings.demonstrations
@@ -145,8 +148,9 @@ class Sft(Method[SftSettings]):
             yield "sft.demonstrations.file", f"reads the file {demonstrations.file}"
         if demonstrations.lessons:
             yield LESSONS, f"reads the folder {demonstrations.lessons}"
-        if demonstrations.teacher.strip().startswith(("/", "~", ".")):
-            yield TEACHER, f"reads the folder {demonstrations.teacher}"
+        for key, name in ((TEACHER, demonstrations.teacher), (SLIPS, demonstrations.slips)):
+            if name.strip().startswith(("/", "~", ".")):
+                yield key, f"reads the folder {name}"
 
     def list_orchestrators(self, settings: SftSettings) -> list[str]:
         return [] if settings.demonstrations.lessons else [settings.demonstrations.teacher]
