@@ -163,8 +163,8 @@ class DemonstrationSettings(RecipeSection):
     )
     slips: str = Field(
         default="",
-        description="Whose plans went wrong before second turns: a reader, best the one that training starts from, whose "
-        "own first plans are tried on the pool. Empty: plans made of the reference plans, with a slip.",
+        description="Whose plans went wrong before second turns: a reader, best the one that training starts from, "
+        "whose own first plans are tried on the pool. Empty: plans made of the reference plans, with a slip.",
         examples=["smollm2-records"],
     )
     starred: bool = Field(default=True, description="Also the starred traces on this pool.")
