@@ -84,6 +84,21 @@ def test_slash_goes_to_the_field_and_a_question_mark_lists_the_keys(page: Page, 
     expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
 
 
+def test_the_palette_stays_when_gradio_draws_the_page_anew(page: Page, studio_url: str):
+    page.goto(f"{studio_url}/pool?pool=starter")
+    page.get_by_role("button", name="Find", exact=True).click()
+    palette = page.get_by_role("dialog", name="Find")
+    palette.get_by_role("combobox").fill("calculator")
+    page.evaluate("document.querySelector('.search-palette').remove()")
+    expect(palette.get_by_role("combobox")).to_be_focused()
+    expect(palette.get_by_role("combobox")).to_have_value("calculator")
+    expect(palette.get_by_role("option").first).to_be_visible()
+    palette.get_by_role("combobox").press("Escape")
+    expect(palette).to_be_hidden()
+    page.evaluate("document.querySelector('.search-palette').remove()")
+    expect(page.locator(".search-palette")).to_have_count(0)
+
+
 @pytest.mark.parametrize(("width", "dark"), WINDOWS)
 def test_the_palette_fits_the_window(page: Page, studio_url: str, width: int, dark: bool):
     page.set_viewport_size({"width": width, "height": 844})

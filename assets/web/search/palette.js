@@ -25,16 +25,25 @@ class Palette {
     this.input.addEventListener("input", () => this.wait());
     this.input.addEventListener("keydown", (event) => this.onKey(event));
     this.node.addEventListener("click", (event) => event.target === this.node && this.node.close());
+    this.watch = new MutationObserver(() => this.node.isConnected || this.show());
+    this.node.addEventListener("close", () => this.watch.disconnect());
   }
 
   open() {
-    host().append(this.node); // Gradio may have drawn the page anew
-    if (this.node.open) return;
+    if (this.node.open && this.node.isConnected) return;
     this.input.value = "";
     this.draw([]);
+    this.show();
+    this.watch.observe(document, { childList: true, subtree: true });
+    this.find();
+  }
+
+  /** Gradio may draw the page anew, also while this is open: then it is no longer part of it. */
+  show() {
+    this.node.open = false;
+    host().append(this.node);
     this.node.showModal();
     this.input.focus();
-    this.find();
   }
 
   wait() {
