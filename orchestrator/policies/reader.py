@@ -137,12 +137,14 @@ class ReaderPolicy(Orchestrator):
         tried = await try_turns(plans, episode, CachingPool(self._pool), may_be_tried)
         safe = [item if item.ran else replace(item, key=None) for item in tried]
         chosen = choose_turn(safe)
+        usage = given_up.usage + chosen.usage
         if any(item.key is not None for item in safe):
-            return mark(replace(chosen, out_of_depth=given_up.out_of_depth), [*given_up.repairs, "other_plans"])
+            taken = replace(chosen, out_of_depth=given_up.out_of_depth, usage=usage)
+            return mark(taken, [*given_up.repairs, "other_plans"])
         rejected = next((run.step for run in episode.steps.values() if is_rejected(run)), None)
         if rejected is not None and not await asyncio.to_thread(self._resembles_worker, episode.query):
             given_up = Turn(answer=refuse(rejected.need))
-        return mark(replace(given_up, usage=chosen.usage), ["other_plans"])
+        return mark(replace(given_up, usage=usage), ["other_plans"])
 
     async def _put_in_left_out(self, episode: Episode, turn: Turn) -> Turn:
         """The first plan, with a worker more where the query names one that it leaves out, and the plan works with

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.plan import Step, Turn, renumber_step
 from orchestrator.quotes import explain_missing_part, references, renumber_quotes
 from orchestrator.reader.fill import ANSWER_MARK
-from pool_registry.actions import JsonValue, Observation, as_text
+from pool_registry.actions import JsonValue, Observation, Status, as_text
 from pool_registry.language_models.completion import strip_special
 from pool_registry.text import one_line, shorten
 
@@ -86,9 +86,9 @@ def _clean(text: str) -> str:
 def go_on(turn: Turn, episode: Episode, effects: Collection[str]) -> Turn | None:
     """A turn whose steps count from 1 as the next one of an episode: without the calls that have worked there, whose
     outputs are quoted. None where it has nothing new to try: it repeats a call that failed, calls one of `effects` once
-    more that has worked, or is the last turn again."""
+    more that has worked or may have, or is the last turn again."""
     ended = [run for run in episode.steps.values() if run.observation is not None]
-    acted = {run.step.worker for run in ended if not run.failed}.intersection(effects)
+    acted = {run.step.worker for run in ended if _may_have_worked(run)}.intersection(effects)
     ids: dict[int, int] = {}
     steps: list[Step] = []
     for step in turn.steps:
@@ -102,6 +102,11 @@ def go_on(turn: Turn, episode: Episode, effects: Collection[str]) -> Turn | None
     answer = renumber_quotes(turn.answer, ids)
     is_repeated = not steps and answer == _list_turns(episode)[-1].answer
     return None if is_repeated else replace(turn, steps=tuple(steps), answer=answer)
+
+
+def _may_have_worked(run: StepRun) -> bool:
+    """Whether a call has worked, or was cut off: nobody knows what it had done by then."""
+    return run.observation is not None and run.observation.status in (Status.OK, Status.TIMEOUT)
 
 
 def _is_call_of(one: Step, other: Step) -> bool:

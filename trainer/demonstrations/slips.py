@@ -30,6 +30,7 @@ from orchestrator.repairs.mend_calls import may_be_tried
 from orchestrator.repairs.repeat_steps import is_rejected
 from pool_registry.actions import JsonValue, Observation
 from pool_registry.calls.live_pool import LivePool, LiveWorker
+from pool_registry.deployment_mode import DeploymentMode
 from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
 
@@ -66,9 +67,11 @@ async def draw_second_turn(
 
 
 async def try_first_plan(query: str, pool: LivePool, reader: Orchestrator) -> TriedPlan | None:
-    """The first plan of a reader, and what came of it; None where it was not rejected."""
+    """The first plan of a reader, and what came of it; None where it was not rejected. Calls that may have effects are
+    not made."""
     once = pool.pool.limits.model_copy(update={"max_rounds": 1})
-    tried = join_last_plan(await run_episode(EpisodeSpec(query), reader, pool, limits=once))
+    spec = EpisodeSpec(query, mode=DeploymentMode(name="review"))
+    tried = join_last_plan(await run_episode(spec, reader, pool, limits=once))
     return tried if tried is not None and was_rejected(tried) else None
 
 

@@ -10,7 +10,7 @@ from orchestrator.reader.cards import make_listing_format
 from orchestrator.reader.conversation import STATES, open_conversation, reopen_conversation
 from orchestrator.reader.states import STATE_CHARS, TriedPlan, format_states, go_on, join_last_plan
 from pool_registry.actions import Observation, Status
-from tests.orchestrator.support.engine import a_pool, canary, engine_kinds, play_turns
+from tests.orchestrator.support.engine import a_pool, canary, engine_kinds, play_turns, worker
 
 __all__ = ["engine_kinds"]
 
@@ -103,6 +103,16 @@ def test_a_worker_with_effects_that_has_worked_is_not_called_in_other_words():
     turn = Turn((ask(1, "#1 in other words"),), "$1")
     assert go_on(turn, play(FIRST), ["actor"]) is None
     assert go_on(turn, play(FIRST), ["number"]) is not None
+
+
+def test_a_worker_with_effects_that_was_cut_off_is_not_called_in_other_words():
+    """What it had done by then nobody knows."""
+    hanging = {1: ("hang", 0.0)}
+    slow = worker("actor", timeout_s=0.05)
+    episode = play_turns(Turn((ask(1, "#1"),), "$1"), parts=hanging, workers=(slow,), max_rounds=1)
+    assert episode.observations()[1].status is Status.TIMEOUT
+    turn = Turn((ask(1, "#4 in other words"),), "$1")
+    assert go_on(turn, episode, ["actor"]) is None and go_on(turn, episode, ()) is not None
 
 
 def test_the_conversation_goes_on_behind_the_last_plan():

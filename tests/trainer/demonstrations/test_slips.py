@@ -19,7 +19,15 @@ from orchestrator.repairs.mend_calls import may_be_tried
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from tests.orchestrator.support.engine import Scripted
 from tests.orchestrator.support.grammar_walk import accepts
-from trainer.demonstrations.slips import REFUSED_SLIPS, SLIPS, draw_second_turn, draw_tried_plan, try_plan, was_rejected
+from trainer.demonstrations.slips import (
+    REFUSED_SLIPS,
+    SLIPS,
+    draw_second_turn,
+    draw_tried_plan,
+    try_first_plan,
+    try_plan,
+    was_rejected,
+)
 from trainer.demonstrations.transcripts import ReaderLesson, write_reader_lesson
 from trainer.recipe_sections import ModelSettings
 from trainer.tasks.registry import open_source
@@ -123,6 +131,7 @@ def test_nothing_is_called_that_may_have_effects(monkeypatch):
     pool = open_live_pool(task.pool.model_copy(update={"workers": workers}))
     assert not any(map(may_be_tried, pool.workers.values()))
     assert asyncio.run(draw_tried_plan(task.query, task.oracle_turn, pool, Random(0))) is None and not called
+    assert asyncio.run(try_first_plan(task.query, pool, Scripted(task.oracle_turn))) is None and not called
 
 
 def test_a_lesson_begins_with_the_plan_that_failed_and_learns_the_next_one():
