@@ -215,8 +215,8 @@ class DemonstrationSettings(RecipeSection):
         if self.where == str(HERE):
             document.pop("where", None)
         for name in ("lessons", "second_turns", "slips"):
-            if not document[name]:
-                document.pop(name)
+            if not document.get(name):
+                document.pop(name, None)
         return document
 
 
