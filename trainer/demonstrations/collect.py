@@ -15,17 +15,15 @@ from typing import Protocol
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import Orchestrator, Sink
-from orchestrator.orchestrator_name import TurnOptions, add_options
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.prompt_styles import PROMPTS
 from orchestrator.reader.states import TriedPlan
-from orchestrator.repairs.table import ALL
 from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.calls.spending import Spending, charge_calls_to
 from pool_registry.language_models.completion import Draw
 from trainer.demonstrations.fault_injection import Fault, FaultyPool, RecoveringTeacher
-from trainer.demonstrations.slips import draw_second_turn
+from trainer.demonstrations.slips import draw_second_turn, make_slipping_reader
 from trainer.demonstrations.taught import TaskPlace, TaughtTask, TaughtTasks, place_tasks
 from trainer.demonstrations.transcripts import (
     Demonstration,
@@ -188,10 +186,8 @@ class DemonstrationCollector:
         return row
 
     async def _draw_second_turn(self, task: Task, pool: LivePool) -> TriedPlan | None:
-        reader = self._settings.slips
-        name = add_options(reader, TurnOptions(without=(ALL,)))
-        made = make_orchestrator(name, pool) if reader else None
-        return await draw_second_turn(task, pool, self._settings.second_turns, self._seed, made)
+        reader = make_slipping_reader(self._settings, pool)
+        return await draw_second_turn(task, pool, self._settings.second_turns, self._seed, reader)
 
     def _count(self, row: TaughtTask) -> None:
         self.ended += row.ended

@@ -21,16 +21,20 @@ from orchestrator.engine.episode import StepRun
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.executor import Recorder, RoundRun
 from orchestrator.engine.release import Orchestrator
+from orchestrator.orchestrator_name import TurnOptions, add_options
 from orchestrator.plan import Step, Turn, check_turn, renumber_step
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.quotes import REFERENCE, WHOLE_QUOTE, references, renumber_quotes
 from orchestrator.reader.cards import format_listed
 from orchestrator.reader.refusal import is_refusal, read_refused_need
 from orchestrator.reader.states import TriedPlan, join_last_plan
 from orchestrator.repairs.mend_calls import may_be_tried
 from orchestrator.repairs.repeat_steps import is_rejected
+from orchestrator.repairs.table import ALL
 from pool_registry.actions import JsonValue, Observation
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.deployment_mode import DeploymentMode
+from trainer.recipe_sections import DemonstrationSettings
 from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
 
@@ -51,6 +55,14 @@ async def draw_tried_plan(query: str, turn: Turn, pool: LivePool, random: Random
         if tried is not None and was_rejected(tried):
             return tried
     return None
+
+
+def make_slipping_reader(settings: DemonstrationSettings, pool: LivePool) -> Orchestrator | None:
+    """The reader whose own first plans go before second turns, its model alone; None where slips are made. Raises
+    UnknownOrchestrator."""
+    if not settings.slips:
+        return None
+    return make_orchestrator(add_options(settings.slips, TurnOptions(without=(ALL,))), pool)
 
 
 async def draw_second_turn(

@@ -16,10 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.engine.episode_loop import NoSink
+from orchestrator.plan import Step, Turn
+from orchestrator.reader.conversation import STATES
 from orchestrator.traces.store import Store
-from pool_registry.calls.live_pool import live_pool
+from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
+from tests.orchestrator.support.engine import Scripted
 from tests.trainer.support.waiting import until
 from trainer.cli.lessons import find_method
 from trainer.demonstrations.collect import DemonstrationCollector
@@ -42,6 +45,7 @@ from trainer.methods.checks import load_tasks
 from trainer.methods.sft.section import SftSettings
 from trainer.methods.table import METHODS
 from trainer.recipe import Recipe
+from trainer.recipe_sections import DemonstrationSettings
 from trainer.run_recipe import run_recipe
 from trainer.tasks.shared_pools import list_brought_pools, make_vary
 
@@ -56,10 +60,10 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orchestrator.retrieval.sentence_vectors.find_weights", lambda: None)
 
 
-def a_recipe(base: Path, **demonstrations: object) -> Recipe:
+def a_recipe(base: Path, prompt: str = "reader-outputs", **demonstrations: object) -> Recipe:
     return Recipe.model_validate(
         {
-            "model": {"base": str(base), "prompt": "reader-outputs"},
+            "model": {"base": str(base), "prompt": prompt},
             "tasks": {"source": "catalog*2 + ledger", "count": 5, "seed": 3},
             "pools": {"rename": 0.5},
             "sft": {
@@ -202,6 +206,25 @@ def test_a_folder_of_other_lessons_is_left_alone(tiny_base: Path, tmp_path: Path
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     with pytest.raises(TrainingFailed, match="holds no lessons"):
         make(a_recipe(tiny_base), tmp_path / "mine", count=5)
+
+
+def test_a_readers_own_first_plans_that_its_pool_rejects_go_before_second_turns(
+    tiny_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def make_reader(_settings: DemonstrationSettings, pool: LivePool) -> Scripted:
+        return Scripted(Turn((Step(1, min(pool.workers), {"nonsense": 1}, need="nonsense"),), "$1"))
+
+    monkeypatch.setattr("trainer.methods.sft.bulk_lessons.make_slipping_reader", make_reader)
+    monkeypatch.setattr("trainer.methods.sft.bulk_lessons.SLIPS_PER_SHARD", 5)
+    recipe = a_recipe(tiny_base, "reader-turns", second_turns=1.0, slips="somebody")
+    manifest = make(recipe, tmp_path / "lessons")
+    assert manifest.shards.keys() == {name_shard(0), name_shard(1), name_shard(2)} and manifest.recipe["slips"]
+    tokenizer = load_chat(recipe).tokenizer
+    rows = load_lessons(tmp_path / "lessons", "reader-turns", tokenizer, 4000)
+    texts = [tokenizer.decode(row["input_ids"]) for row in rows]
+    assert len(texts) == TASKS and all(STATES in text and "nonsense" in text for text in texts)
+    with pytest.raises(TrainingFailed, match="other settings; name an empty folder"):
+        make(a_recipe(tiny_base, "reader-turns", second_turns=1.0), tmp_path / "lessons")
 
 
 @pytest.mark.parametrize(

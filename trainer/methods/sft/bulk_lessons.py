@@ -1,8 +1,8 @@
 """Lessons in bulk: straight from the tasks' reference plans to tokens, in many processes.
 
-What a reference plan shows needs no episode; only where second turns are to be learnt is a wrong one run. Every shard
-has tasks of its own seed, so that shards are made side by side and in any order; what is there already is kept, and the
-same settings give the same lessons.
+What a reference plan shows needs no episode; only where second turns are to be learnt is a wrong one run, or written by
+a reader. Every shard has tasks of its own seed, so that shards are made side by side and in any order; what is there
+already is kept, and the same settings give the same lessons.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
+from orchestrator.plan import Turn
 from orchestrator.prompt_styles import PROMPTS
 from pool_registry.atomic_write import lock_file
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.language_models.model_files import model_path
 from pool_registry.pool import Pool
-from trainer.demonstrations.slips import draw_second_turn
+from trainer.demonstrations.slips import draw_second_turn, make_slipping_reader
 from trainer.demonstrations.token_lessons import (
     MANIFEST,
     LessonsManifest,
@@ -49,6 +50,7 @@ from trainer.tasks.shared_pools import list_brought_pools, make_vary
 from trainer.tasks.task import Task
 
 TASKS_PER_SHARD = 1_000
+SLIPS_PER_SHARD = 50  # tasks, where a reader writes the plans that go wrong: three minutes of work
 MOST_REPEATED = 0.1  # of the tasks of another seed, where a source makes tasks without end
 Tell = Callable[[LessonsManifest], None]
 
@@ -101,8 +103,6 @@ def check_makes_lessons(recipe: Recipe, settings: SftSettings) -> None:
         problems.append(("sft.demonstrations.rounds", "rounds need a training between them: set it to 1"))
     if demonstrations.variants:
         problems.append(("sft.demonstrations.variants", "lessons in bulk have no copies: set it to 0"))
-    if demonstrations.slips:
-        problems.append(("sft.demonstrations.slips", "a reader's own plans need episodes: leave it empty"))
     if problems:
         raise InvalidRecipe(problems)
 
@@ -150,14 +150,16 @@ async def _demonstrate(job: ShardJob, tasks: list[Task]) -> list[Demonstration]:
     others = [*job.distractors, *list_brought_pools(tasks)] if recipe.pools else []
     vary = make_vary(job.pool, recipe.pools, seed, others, tasks)
     lesson = ReaderLesson(recipe.model.choose_listing(), options.listed_needs)
-    demonstrations = []
-    for task in map(vary, tasks):
-        if task.oracle_turn is not None:
+    slots = asyncio.Semaphore(options.concurrency if options.slips else 1)
+
+    async def demonstrate(task: Task, turn: Turn) -> Demonstration:
+        async with slots:
             live = open_live_pool(task.pool or job.pool)
-            tried = await draw_second_turn(task, live, options.second_turns, seed)
-            row = write_reader_lesson(task.query, task.oracle_turn, live, lesson, options.needs_alone, seed, tried)
-            demonstrations.append(row)
-    return demonstrations
+            tried = await draw_second_turn(task, live, options.second_turns, seed, make_slipping_reader(options, live))
+            return write_reader_lesson(task.query, turn, live, lesson, options.needs_alone, seed, tried)
+
+    shown = [demonstrate(task, task.oracle_turn) for task in map(vary, tasks) if task.oracle_turn is not None]
+    return await asyncio.gather(*shown)
 
 
 def _make_shards(jobs: list[ShardJob], processes: int) -> Iterator[FinishedShard]:
@@ -220,7 +222,7 @@ def _open_manifest(request: LessonsRequest, settings: SftSettings) -> LessonsMan
         prompt=style,
         prompt_version=PROMPTS[style].version,
         max_length=settings.max_length,
-        tasks_per_shard=TASKS_PER_SHARD,
+        tasks_per_shard=SLIPS_PER_SHARD if settings.demonstrations.slips else TASKS_PER_SHARD,
         recipe=_describe_content(recipe, settings),
     )
     folder.mkdir(parents=True, exist_ok=True)
@@ -244,7 +246,7 @@ def _describe_content(recipe: Recipe, settings: SftSettings) -> dict[str, Any]:
         "pools": recipe.pools.model_dump(mode="json") if recipe.pools else None,
         "listed_needs": demonstrations.listed_needs,
         "needs_alone": demonstrations.needs_alone,
-        **({"second_turns": demonstrations.second_turns} if demonstrations.second_turns else {}),
+        **demonstrations.model_dump(include={"second_turns", "slips"}),
         "seed": settings.optimizer.seed,
     }
 
