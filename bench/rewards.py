@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from orchestrator.engine.episode_loop import EpisodeSpec, NoSink, run_episode
 from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Step, Turn
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import WorkerSpec

@@ -19,7 +19,7 @@ COMMAND = "Install it with: pip install ./lessons"
 LOOK = """
 import asyncio, json
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS, kind_of

@@ -36,7 +36,7 @@ from orchestrator.engine.episode_loop import NoSink
 from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn
 from orchestrator.policies.base import agent_step, write_turn
-from orchestrator.policies.cascade import CONFIDENT
+from orchestrator.policies.baselines.cascade import CONFIDENT
 from orchestrator.policies.registry import make_orchestrator, orchestrator_factory
 from orchestrator.quotes import escape
 from orchestrator.reader.refusal import refuse

@@ -1,4 +1,5 @@
-"""Orchestrators by name. Each policy is one short file that emits ordinary turns.
+"""Orchestrators by name. Each policy is one short file that emits ordinary turns; those that nothing trains are
+baselines.
 
 A name is `policy`, `policy:worker` or `policy:worker:dialect`: `fan_out`, `direct:solver`,
 `model:solver:plan`; `random_plan:7` names a seed. Any other name is a checkpoint's: `starter-grpo`, `JOB@STEP`, a
@@ -24,21 +25,21 @@ from orchestrator.engine.release import complete_orchestrator
 from orchestrator.errors import MisplacedModel, UnknownOrchestrator
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, split_options
 from orchestrator.plan import Turn
-from orchestrator.policies.cascade import CascadePolicy
-from orchestrator.policies.direct import DirectPolicy
-from orchestrator.policies.fan_out import FanOutPolicy
-from orchestrator.policies.group_chat import GroupChatPolicy, choose_chair
+from orchestrator.policies.baselines.cascade import CascadePolicy
+from orchestrator.policies.baselines.direct import DirectPolicy
+from orchestrator.policies.baselines.fan_out import FanOutPolicy
+from orchestrator.policies.baselines.group_chat import GroupChatPolicy, choose_chair
+from orchestrator.policies.baselines.oracle import OraclePolicy
+from orchestrator.policies.baselines.pipeline import PipelinePolicy
+from orchestrator.policies.baselines.random_plan import RandomPlanPolicy
+from orchestrator.policies.baselines.router import RouterPolicy
+from orchestrator.policies.baselines.self_consistency import SAMPLES, SelfConsistencyPolicy
 from orchestrator.policies.model import ModelPolicy, agent_policy, agent_with_tools, checkpoint_policy, plan_binding
 from orchestrator.policies.options.recursive import RecursivePolicy
 from orchestrator.policies.options.voting import VotingPolicy
 from orchestrator.policies.options.whole_query import WholeQueryPolicy
-from orchestrator.policies.oracle import OraclePolicy
-from orchestrator.policies.pipeline import PipelinePolicy
-from orchestrator.policies.random_plan import RandomPlanPolicy
 from orchestrator.policies.react import react_policy
 from orchestrator.policies.reader import ReaderPolicy
-from orchestrator.policies.router import RouterPolicy
-from orchestrator.policies.self_consistency import SAMPLES, SelfConsistencyPolicy
 from orchestrator.repairs.table import leave_out
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.extensions.extension_table import ExtensionTable

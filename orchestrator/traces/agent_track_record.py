@@ -2,8 +2,8 @@
 what it cost. The router decides by it.
 
 Graded episodes count in which no other worker was called: of an answer that several workers made, a trace does not say
-which of them was right. Where agents answered side by side (policies/scored_cascade.py), it does: each said what the
-answer is, or something else.
+which of them was right. Where agents answered side by side (policies/baselines/scored_cascade.py), it does: each said
+what the answer is, or something else.
 """
 
 from __future__ import annotations

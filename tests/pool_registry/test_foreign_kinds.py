@@ -47,7 +47,7 @@ RUN = """
 import asyncio
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.plan import Turn, Step
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.gallery.templates import templates

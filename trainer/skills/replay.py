@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.plan import Step, Turn
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from orchestrator.quotes import escape_value
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker

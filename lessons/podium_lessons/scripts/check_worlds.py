@@ -12,7 +12,7 @@ from collections import Counter
 from itertools import groupby
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import live_pool
 from trainer.tasks.registry import open_source

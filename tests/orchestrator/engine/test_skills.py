@@ -10,7 +10,7 @@ from orchestrator.approval.plan_gate import PlanGate, list_effectful_workers
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.release import Decision, PlanRelease
 from orchestrator.plan import Step, Turn
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from pool_registry.actions import Action
 from pool_registry.calls.effect_free_pool import refuse_effects
 from pool_registry.calls.live_pool import live_pool

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.failure_memory.lessons import LessonRow
 from orchestrator.plan import Turn
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from orchestrator.traces.agent_track_record import SoloEpisode
 from orchestrator.traces.kept_choice import keep_choice
 from orchestrator.traces.store import EpisodeRow, EventRow, Store, TraceFilter

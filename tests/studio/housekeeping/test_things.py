@@ -13,7 +13,7 @@ from orchestrator.choice.own_predictors import find_own_folder
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.process_identity import this_process
 from orchestrator.plan import Turn
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from orchestrator.traces.store import EpisodeRow, Store, TraceFilter
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import PoolNotFound, StorageError

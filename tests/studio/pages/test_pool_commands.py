@@ -12,7 +12,7 @@ import pytest
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import Graded
 from orchestrator.plan import Step, Turn
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.kinds import load_config
 from pool_registry.literal_keys import find_literal_keys

@@ -13,7 +13,7 @@ from orchestrator.engine.episode import replay
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, StepStarted, TurnStarted, TurnTaken
 from orchestrator.plan import Step, Turn
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.calls.run_limits import build_run_limits
 from pool_registry.pool import import_pool

@@ -9,7 +9,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import live_pool
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator

@@ -12,7 +12,7 @@ from orchestrator.engine.episode import Episode, replay
 from orchestrator.engine.episode_loop import NoSink
 from orchestrator.engine.events import EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
 from orchestrator.plan import Step, Turn
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from pool_registry.actions import Observation, Status
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool

@@ -15,8 +15,8 @@ from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import Graded
 from orchestrator.failure_memory.lessons import build_row
 from orchestrator.plan import Lesson
+from orchestrator.policies.baselines.router import MIN_TASKS
 from orchestrator.policies.registry import make_orchestrator
-from orchestrator.policies.router import MIN_TASKS
 from orchestrator.traces.store import open_store
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.storage.data_folder import choose_home

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.plan import Step, Turn
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from orchestrator.traces.store import Store
 from pool_registry.errors import InvalidPool, PoolNotFound
 from pool_registry.pool import Pool

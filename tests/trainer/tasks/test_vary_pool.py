@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from orchestrator.engine.episode_loop import NoSink
 from orchestrator.plan import check_turn
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from orchestrator.quotes import references
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.errors import InvalidPool

@@ -15,7 +15,7 @@ from pathlib import Path
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.plan import Turn
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool
 from trainer.errors import UnusableTasks

@@ -7,7 +7,7 @@ import json
 from pydantic import ValidationError
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool

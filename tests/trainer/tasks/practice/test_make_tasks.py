@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import BadCall

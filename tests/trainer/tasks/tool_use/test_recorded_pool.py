@@ -8,7 +8,7 @@ import json
 import pytest
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool

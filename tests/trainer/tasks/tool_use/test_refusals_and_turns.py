@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from orchestrator.reader.refusal import REFUSAL
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import live_pool

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from pool_registry.actions import Observation, as_text
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.calls.spending import CAP_CODES, Spending

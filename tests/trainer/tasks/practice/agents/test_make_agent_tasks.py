@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.policies.baselines.oracle import OraclePolicy
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from tests.trainer.support.experts import (

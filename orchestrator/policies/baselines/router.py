@@ -19,7 +19,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn, WorkerChoice
 from orchestrator.policies.base import agent_step, write_turn
-from orchestrator.policies.cascade import reference_price
+from orchestrator.policies.baselines.cascade import reference_price
 from orchestrator.quotes import escape
 from orchestrator.retrieval.choose_workers import content_words
 from pool_registry.calls.live_pool import LivePool

@@ -16,7 +16,7 @@ from orchestrator.engine.release import Orchestrator
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.base import only_turn, read_limit, write_turn
-from orchestrator.policies.random_arguments import draw_arguments
+from orchestrator.policies.baselines.random_arguments import draw_arguments
 from pool_registry.calls.live_pool import LivePool
 
 MAX_STEPS = 6  # as long as the longest reference plans

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from orchestrator.engine.episode import StepRun
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Step
-from orchestrator.policies.cascade import JudgedReply, judge_reply
+from orchestrator.policies.baselines.cascade import JudgedReply, judge_reply
 from orchestrator.policies.registry import make_orchestrator
 from pool_registry.actions import Observation, Status
 from pool_registry.calls.live_pool import live_pool

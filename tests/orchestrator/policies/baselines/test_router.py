@@ -12,8 +12,8 @@ from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import Graded
 from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Step, Turn
+from orchestrator.policies.baselines.router import MIN_TASKS, RouterPolicy
 from orchestrator.policies.registry import make_orchestrator, orchestrator_factory
-from orchestrator.policies.router import MIN_TASKS, RouterPolicy
 from orchestrator.traces.agent_track_record import SoloEpisode, TrackRecord, read_track_record
 from orchestrator.traces.store import Store, open_store
 from pool_registry.calls.live_pool import live_pool, open_live_pool

@@ -17,7 +17,7 @@ from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.engine.release import Orchestrator
 from orchestrator.plan import Turn
 from orchestrator.policies.base import agent_step, read_limit, write_turn
-from orchestrator.policies.scored_cascade import ScoredCascade
+from orchestrator.policies.baselines.scored_cascade import ScoredCascade
 from orchestrator.quotes import escape
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool
