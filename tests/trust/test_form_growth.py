@@ -26,7 +26,7 @@ from tests.trust.trials import count_trials
 __all__ = ["prepared", "runtime"]
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"
-CHARS = 40_000
+CHARS = 20_000
 # What commands are sent. Their rules are tried with all shapes, one by one.
 SENT: tuple[tuple[str, Fill], ...] = (
     ("words", str),

@@ -34,20 +34,19 @@ WITH_MORE = (
     "trainer.tasks.sources.jsonl.parse_line",
     "studio.pages.pool.forms.parse_worker",
 )
-CHARS = 40_000
-CHARS_BESIDE = 20_000  # of many more functions
-MOST_S = 2.0  # of so many characters; quadratic rules took 7 and 35
+CHARS = 20_000
+MOST_S = 2.0  # of so many characters; quadratic rules took 2 and 9
 
 
-def find_growing(readers: Iterable[Reader], others: Mapping[str, object], chars: int) -> dict[str, str]:
+def find_growing(readers: Iterable[Reader], others: Mapping[str, object]) -> dict[str, str]:
     """The functions and shapes of text whose time grows too fast, with their seconds and the power."""
     too_fast: dict[str, str] = {}
     for reader in readers:
         reader.time("words", 100, others)  # what is loaded at the first call
         for shape in SHAPES:
             time_shape = partial(reader.time, shape, others=others)
-            seconds = time_shape(chars)
-            growth = 0.0 if seconds < UNSURE_S else fit_exponent(time_shape, chars) if seconds < MOST_S else math.inf
+            seconds = time_shape(CHARS)
+            growth = 0.0 if seconds < UNSURE_S else fit_exponent(time_shape, CHARS) if seconds < MOST_S else math.inf
             count_trials(1, growth > MOST_EXPONENT)
             if growth > MOST_EXPONENT:
                 too_fast[f"{reader.name}, {shape}"] = f"{seconds:.2f} s, power {growth:.2f}"
@@ -59,7 +58,7 @@ def find_growing(readers: Iterable[Reader], others: Mapping[str, object], chars:
 def test_a_text_is_read_in_linear_time(room):
     readers = {reader.name: reader for reader in list_readers(room) if reader.takes_texts_alone}
     assert len(readers) >= FEWEST[room][0] and readers.keys() >= {name for name in TEXTS_ALONE if name.startswith(room)}
-    assert find_growing(readers.values(), {}, CHARS) == {}
+    assert find_growing(readers.values(), {}) == {}
 
 
 @pytest.mark.slow
@@ -71,6 +70,6 @@ def test_a_text_is_read_in_linear_time_beside_other_things(room):
             readers = {reader.name: reader for reader in list_readers(room) if reader.takes_more(others)}
             assert len(readers) >= FEWEST[room][1]
             assert readers.keys() >= {name for name in WITH_MORE if name.startswith(room)}
-            return await asyncio.to_thread(find_growing, readers.values(), others, CHARS_BESIDE)
+            return await asyncio.to_thread(find_growing, readers.values(), others)
 
     assert asyncio.run(find()) == {}
