@@ -113,7 +113,7 @@ PROMISES = (
         "random",
         ("tests/studio/publish/test_publish.py",),
         "killed_at_any_moment",
-        5,
+        10,
         50,
     ),
     Promise(

@@ -30,7 +30,7 @@ from tests.trust.trials import choose_trials, count_trials
 pytestmark = pytest.mark.medium
 
 CANARY = "sk-canary/4711+env=secret&x-and-long-enough"
-KILLS = choose_trials(20)
+KILLS = choose_trials(10)
 REQUESTS = choose_trials(40)  # that fail, one at a time; a publish makes some 25
 
 
