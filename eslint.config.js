@@ -90,4 +90,5 @@ export default [
     },
   },
   { files: ["assets/web/lib/api.js"], rules: { "no-restricted-globals": "off" } },
+  { files: ["tests/web/**/*.js", "scripts/**/*.mjs"], languageOptions: { globals: globals.node } },
 ];

@@ -163,6 +163,9 @@ def _check_page(_entry: EntryPoint, page: object) -> object:
 PAGES = ExtensionTable("podium.pages", Page, BUILT_IN, _check_page)
 FIND = "M10.5 4a6.5 6.5 0 1 0 .01 0 M15.500 15.500L20 20"
 MOON = "M20 14.5A8 8 0 0 1 9.5 4a8 8 0 1 0 10.5 10.5z"
+GLOBE = "M12 3a9 9 0 1 0 .01 0z M3 12h18 M12 3c-5 5.500-5 12.500 0 18 M12 3c5 5.500 5 12.500 0 18"
+# Each but English has a catalogue of this name in assets/web/languages.
+LANGUAGES = {"en": "English", "de": "Deutsch", "fr": "Français", "es": "Español", "zh": "中文"}
 
 
 def stylesheets() -> list[str]:
@@ -183,6 +186,7 @@ def draw_frame(active: str) -> Iterator[None]:
 def navigation(active: str) -> str:
     """The navigation as HTML. All of its text is ours or a page's own."""
     links = "".join(_link(page, current=page.name == active) for page in PAGES.values())
+    languages = "".join(f'<option value="{code}" lang="{code}">{name}</option>' for code, name in LANGUAGES.items())
     return (
         f'<a class="podium-skip" href="#page">Skip to the page</a>{_heading(active)}'
         '<a class="podium-brand" href="/"><img src="/podium/web/logo.svg" alt="" width="26" height="26">Podium</a>'
@@ -192,6 +196,8 @@ def navigation(active: str) -> str:
         '<button type="button" class="podium-nav-link podium-theme" aria-label="Dark or light"'
         ' onclick="podiumToggleTheme()">'
         f"{_icon(MOON)}<span>Dark or light</span></button>"
+        f'<label class="podium-nav-link podium-language">{_icon(GLOBE)}'
+        f'<select aria-label="Language">{languages}</select></label>'
     )
 
 

@@ -48,6 +48,10 @@ KEYS = """
 <link rel="stylesheet" href="/podium/web/search/search.css">
 <script type="module" src="/podium/web/search/keys.js"></script>"""
 
+# The page in the reader's language.
+LANGUAGE = """
+<script type="module" src="/podium/web/languages/language.js"></script>"""
+
 # Who is logged in, and the way out.
 LOGGED_IN = """
 <link rel="stylesheet" href="/podium/web/login/account.css">
@@ -64,7 +68,7 @@ def head(*, login: bool) -> str:
 <link rel="preload" as="font" type="font/woff2" crossorigin href="{font}">
 {links}
 <script>{DARK_MODE}</script>
-<script>{NAME_TAB}</script>{FETCH_AHEAD}{KEYS}
+<script>{NAME_TAB}</script>{FETCH_AHEAD}{LANGUAGE}{KEYS}
 {LOGGED_IN if login else ""}"""
 
 
