@@ -35,18 +35,18 @@ TAGS = ("<tool_call>", "<tool_response>", "<tools>")
 
 def find_chat(record: Mapping[str, Any]) -> list[Any]:
     """The messages of a record; none where it holds no chat."""
-    chats = (_load_chat(record.get(name)) for name in CHATS)
+    chats = (load_list(record.get(name)) for name in CHATS)
     return next((chat for chat in chats if isinstance(chat, list) and any(isinstance(m, Mapping) for m in chat)), [])
 
 
-def _load_chat(chat: object) -> object:
-    """A chat as it is, or that of a text: tables hold it so."""
-    if not isinstance(chat, str) or not _LIST.match(chat):
-        return chat
+def load_list(value: object) -> object:
+    """A value as it is, or the list of objects that a text holds: tables have it so."""
+    if not isinstance(value, str) or not _LIST.match(value):
+        return value
     try:
-        return load_loose(chat)
+        return load_loose(value)
     except ValueError:
-        return chat
+        return value
 
 
 def find_text(message: object) -> object:
@@ -71,7 +71,7 @@ def read_chat(record: Mapping[str, Any]) -> Conversation:
 def _add_message(writer: ConversationWriter, message: object, tools: list[Tool]) -> None:
     if not isinstance(message, Mapping):
         raise ValueError("this must be an object with a role and a content")
-    kind, (calls_inside, outputs, rest) = ROLES.get(read_role(message), ""), _split_parts(find_text(message))
+    kind, (calls_inside, outputs, rest) = read_kind(message), _split_parts(find_text(message))
     text = read_text(rest)
     for output in outputs:
         writer.add_output(load_output(read_text(output.get("content"))), _read_word(output.get("tool_use_id")))
@@ -93,17 +93,23 @@ def _add_message(writer: ConversationWriter, message: object, tools: list[Tool])
         writer.add("assistant", _CALL.sub("", text).strip(), calls, _is_learnt(message))
     elif kind == "call":
         writer.add("assistant", "", _read_calls(text), _is_learnt(message))
-    elif kind == "output":
-        _add_outputs(writer, text, message)
     else:
-        shown = shorten(one_line(read_role(message)), 40)
-        raise ValueError(f"the role {shown!r} is not known here; use system, user, assistant or tool")
+        _add_outputs(writer, text, message)
 
 
 def read_role(message: Mapping[str, Any]) -> str:
     """What a message calls its speaker, in small letters; LangChain has it as the message's type."""
     role = next((message[name] for name in ("role", "from", "type") if message.get(name) is not None), "")
     return role.strip().casefold() if isinstance(role, str) else str(role)
+
+
+def read_kind(message: Mapping[str, Any]) -> str:
+    """What a message is, whatever its role is called: a value of ROLES. Raises ValueError for any other role."""
+    kind = ROLES.get(read_role(message))
+    if kind is None:
+        shown = shorten(one_line(read_role(message)), 40)
+        raise ValueError(f"the role {shown!r} is not known here; use system, user, assistant or tool")
+    return kind
 
 
 def _split_parts(content: object) -> tuple[list[ToolCall], list[Mapping[str, Any]], object]:

@@ -22,6 +22,7 @@ from trainer.tasks.tool_use.chat import (
     read_text,
 )
 from trainer.tasks.tool_use.conversation import ChatTurn, Conversation
+from trainer.tasks.tool_use.gemini import is_gemini, read_gemini, uses_functions
 from trainer.tasks.tool_use.glaive import calls_functions, is_glaive, read_glaive
 
 Record = Mapping[str, Any]
@@ -96,6 +97,7 @@ FORMATS = (
     Format("BFCL", _is_bfcl, _always, read_bfcl),
     Format("xLAM", _is_xlam, _always, read_xlam),
     Format("Glaive", is_glaive, calls_functions, read_glaive),
+    Format("Gemini", is_gemini, uses_functions, read_gemini),
     Format("Hermes", _is_hermes, _always, read_chat),
     Format("ShareGPT", _is_sharegpt, _chat_calls_tools, read_chat),
     Format("OpenAI messages", _is_chat, _chat_calls_tools, read_chat),

@@ -19,7 +19,42 @@ OPENAI = [
     {"role": "tool", "tool_call_id": "1", "content": "12"},
     {"role": "assistant", "content": "12 packets."},
 ]
+CAPITALS = {"type": "OBJECT", "properties": {"item": {"type": "STRING"}}, "required": ["item"]}
+DECLARED = {"functionDeclarations": [{**STOCK, "parameters": CAPITALS}]}
+GEMINI = [
+    {"role": "user", "parts": [{"text": "How much tea?"}]},
+    {"role": "model", "parts": [
+        {"text": "The stock, then.", "thought": True},
+        {"functionCall": {"id": "1", "name": "get_stock", "args": {"item": "tea"}}, "thoughtSignature": "c2ln"},
+    ]},
+    {"role": "user", "parts": [
+        {"functionResponse": {"id": "1", "name": "get_stock", "response": {"output": 12}}},
+    ]},
+    {"role": "model", "parts": [{"text": "12 packets."}]},
+]  # fmt: skip
 DIALECTS = {
+    "Gemini": {"contents": GEMINI, "tools": [DECLARED]},
+    "Gemini in a text": {"contents": json.dumps(GEMINI), "tools": json.dumps([DECLARED])},
+    "Gemini in the words of Python": {
+        "system_instruction": None,
+        "contents": [
+            {"parts": {"text": "How much tea?"}},
+            {"role": "MODEL", "parts": [
+                {"text": None, "function_call": {"name": "get_stock", "args": {"item": "tea"}}},
+            ]},
+            {"role": "tool", "parts": [{"function_response": {
+                "name": "get_stock", "response": {"name": "get_stock", "content": "12"},
+            }}]},
+            {"role": "model", "parts": [{"text": "12 packets.", "function_call": None}]},
+        ],
+        "tools": [{"google_search": {}}, {"function_declarations": [
+            {"name": "get_stock", "description": "Stock of an item.", "parameters_json_schema": WORDS},
+        ]}],
+    },
+    "Gemini in a batch": {
+        "request": {"contents": GEMINI[:-1], "tools": [DECLARED]},
+        "response": {"candidates": [{"content": GEMINI[-1], "finishReason": "STOP"}]},
+    },
     "a chat in a text": {"messages": json.dumps(OPENAI), "tools": json.dumps([STOCK])},
     "a chat in a text of Python": {"messages": repr(OPENAI), "tools": [STOCK]},
     "Anthropic": {
@@ -65,7 +100,7 @@ DIALECTS = {
 @pytest.mark.parametrize("record", DIALECTS.values(), ids=DIALECTS)
 def test_every_dialect_is_the_same_conversation(record):
     _, conversation = read_record(record)
-    assert [tool.name for tool in conversation.tools] == ["get_stock"]
+    assert [(tool.name, dict(tool.parameters)) for tool in conversation.tools] == [("get_stock", WORDS)]
     question, call, answer = conversation.turns
     assert question.text == "How much tea?" and answer.text == "12 packets." and not call.text
     assert [(made.tool, made.arguments, made.output) for made in call.calls] == [("get_stock", {"item": "tea"}, 12)]
@@ -90,3 +125,40 @@ def test_functions_of_glaive_that_are_no_json_are_a_problem_of_their_record():
         read_record(record)
     row = find_format(record)
     assert row is not None and row.calls_tools(record)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ({"role": "narrator", "parts": [{"text": "a"}]}, "content 2: the role 'narrator' is not known here"),
+        ({"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": ""}}]}, r"no text \(inlineData\)"),
+        ({"role": "user", "parts": [{"functionCall": {"name": "f"}}]}, "the role is user, not model"),
+        ({"role": "model", "parts": [{"functionCall": {"args": {}}}]}, "content 2: a call has no name"),
+        ({"role": "tool", "parts": [{"functionResponse": {"response": {}}}]}, "no call before it waits for one"),
+        ("hello", "content 2: this must be an object with a role and parts"),
+    ],
+)
+def test_a_content_of_gemini_that_is_wrong_is_named_by_its_place(content, problem):
+    with pytest.raises(ValueError, match=problem):
+        read_record({"contents": [GEMINI[0], content]})
+
+
+def test_a_system_instruction_and_a_chat_without_tools_are_read():
+    record = {"systemInstruction": {"parts": [{"text": "Be brief."}]}, "contents": [GEMINI[0], GEMINI[-1]]}
+    name, conversation = read_record(record)
+    row = find_format(record)
+    assert row is not None and name == "Gemini" and not row.calls_tools(record)
+    assert [(turn.speaker, turn.text) for turn in conversation.turns] == [
+        ("system", "Be brief."),
+        ("user", "How much tea?"),
+        ("assistant", "12 packets."),
+    ]
+
+
+def test_a_schema_that_cannot_be_used_as_it_stands_loses_no_tool():
+    odd = {"type": "OBJECT", "properties": {"item": {"type": "STRING", "pattern": "(?<", "nullable": True}}}
+    tools = [{"functionDeclarations": [{"name": "get_stock", "parameters": odd}]}]
+    _, conversation = read_record({"contents": GEMINI, "tools": tools})
+    (tool,) = conversation.tools
+    assert tool.parameters["properties"] == {"item": {"type": ["string", "null"]}}
+    assert any("pattern" in note for note in tool.mended)
