@@ -13,17 +13,17 @@ from trainer.tasks.tool_use.call_suites import read_bfcl, read_xlam
 from trainer.tasks.tool_use.chat import (
     ROLES,
     TAGS,
-    TOOLS,
     find_chat,
+    find_tools,
     holds_calls,
     list_texts,
     read_chat,
     read_role,
-    read_text,
 )
 from trainer.tasks.tool_use.conversation import ChatTurn, Conversation
 from trainer.tasks.tool_use.gemini import is_gemini, read_gemini, uses_functions
 from trainer.tasks.tool_use.glaive import calls_functions, is_glaive, read_glaive
+from trainer.tasks.tool_use.parts import read_text
 
 Record = Mapping[str, Any]
 
@@ -73,7 +73,7 @@ def _is_alpaca(record: Record) -> bool:
 
 
 def _chat_calls_tools(record: Record) -> bool:
-    if any(record.get(name) not in (None, "", "[]", []) for name in TOOLS):
+    if find_tools(record) is not None:
         return True
     messages = [message for message in find_chat(record) if isinstance(message, Mapping)]
     roles = [ROLES.get(read_role(message)) for message in messages]

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pool_registry.actions import JsonValue, storable
-from trainer.tasks.tool_use.chat import load_list, read_kind, read_role, read_text
+from trainer.tasks.tool_use.chat import load_list, read_kind, read_role
 from trainer.tasks.tool_use.conversation import Conversation, ConversationWriter, ToolCall
 from trainer.tasks.tool_use.loose_json import load_output
+from trainer.tasks.tool_use.parts import read_text
 from trainer.tasks.tool_use.tools import read_call, read_tools
 
 Record = Mapping[str, Any]

@@ -17,6 +17,7 @@ from trainer.tasks.tool_use.loose_json import load_objects
 MAX_NAME_CHARS = 200
 MAX_DESCRIPTION_CHARS = 1500
 MAX_DEPTH = 20
+FRAMES = ("function", "toolSpec")  # in which OpenAI and Amazon Bedrock put a tool
 # The words of other languages for the types of JSON Schema; "" is any. A word that is not here is any, too.
 TYPES = {
     "object": "object", "dict": "object", "dictionary": "object", "hashmap": "object", "map": "object",
@@ -91,8 +92,9 @@ def _take_one(text: str) -> JsonValue:
 
 
 def _read_tool(value: object, place: int) -> Tool:
-    if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping):
-        value = value["function"]
+    for frame in FRAMES:
+        if isinstance(value, Mapping) and isinstance(value.get(frame), Mapping):
+            value = value[frame]
     name = value.get("name") if isinstance(value, Mapping) else None
     if not isinstance(value, Mapping) or not isinstance(name, str) or not name.strip():
         raise ValueError(f"tools: tool {place} must be an object with a name")
@@ -100,6 +102,8 @@ def _read_tool(value: object, place: int) -> Tool:
     text = value.get("description")
     description = clean_text(text).strip()[:MAX_DESCRIPTION_CHARS] if isinstance(text, str) else ""
     schema = value.get("parameters", value.get("input_schema", value.get("inputSchema")))
+    if isinstance(schema, Mapping) and isinstance(schema.get("json"), Mapping):  # Amazon Bedrock's
+        schema = schema["json"]
     mended = _mend(json.dumps(read_schema(schema)))
     if mended.problem:
         raise ValueError(f"tools: the schema of {name} cannot be used: {mended.problem}")

@@ -325,6 +325,12 @@ def test_contents_of_gemini_are_a_chat():
     ]
 
 
+def test_the_names_of_googles_older_rows_are_known():
+    for names in (("text_input", "output"), ("input_text", "output_text")):
+        row = dict(zip(names, ("What is 6 x 7?", "42"), strict=True))
+        assert [(query, answer) for query, answer, _ in take(json.dumps(row).encode())] == [("What is 6 x 7?", 42)]
+
+
 @pytest.mark.parametrize("name", ["contents", "messages"])
 def test_a_column_of_chats_that_holds_none_gives_no_task(name):
     content = json.dumps({"id": 7, name: "Tea is a drink."}).encode()

@@ -22,7 +22,7 @@ SPLIT_VALUES = {name: name for name in SPLITS} | {
     "testing": "test",
     "eval": "test",
 }
-ROLES = {"human": "user", "gpt": "assistant", "model": "assistant"}  # ShareGPT's words, and Gemini's
+ROLES = {"human": "user", "gpt": "assistant", "model": "assistant", "chatbot": "assistant"}
 NO_CHAT = "this is no chat, a list of messages with roles; choose columns of queries and answers"
 SPEECH = ("content", "value", "parts")
 _CHAT = re.compile(r'\s*\[\s*\{\s*"(?:role|from|content|value|parts)"')

@@ -12,7 +12,7 @@ from trainer.errors import UnusableTasks
 # Names without case, spaces, hyphens and underscores. A data set has one of the first group, else one of the next.
 QUERY_NAMES = (
     ("question", "query", "problem", "prompt", "questions", "q", "frage", "pregunta", "domanda", "vraag"),
-    ("instruction", "input", "inputs"),
+    ("instruction", "input", "inputs", "inputtext", "textinput"),
 )
 ANSWER_NAMES = (
     (
@@ -20,7 +20,7 @@ ANSWER_NAMES = (
         "correctanswer", "answerkey", "finalanswer", "groundtruth", "gold", "goldanswer", "a", "antwort", "réponse",
         "respuesta", "risposta", "antwoord",
     ),
-    ("solution", "output", "outputs", "response", "completion", "reference"),
+    ("solution", "output", "outputs", "outputtext", "response", "completion", "reference"),
 )  # fmt: skip
 CHAT_NAMES = (("messages", "conversations", "conversation", "contents"),)
 CHOICE_NAMES = (("choices", "options"),)
