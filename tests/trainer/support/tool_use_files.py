@@ -114,7 +114,7 @@ BFCL_ANSWER = {
 GEMINI = {
     "systemInstruction": {"role": "system", "parts": [{"text": "You help."}]},
     "contents": [
-        {"role": "user", "parts": [{"text": "What does tea cost?"}]},
+        {"role": "user", "parts": [{"text": "What is the price of tea?"}]},
         {"role": "model", "parts": [{"functionCall": {"name": "get_stock", "args": {"item": "tea"}}}]},
         {
             "role": "function",

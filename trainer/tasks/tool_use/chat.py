@@ -204,8 +204,9 @@ def _list_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     if calls is not None and not isinstance(calls, list):
         raise ValueError("tool_calls must be a list")
     older, invoked = message.get("function_call"), message.get("toolInvocations")
-    stands_alone = isinstance(invoked, list) and not holds_tools(message.get("parts"))
-    made = split_parts([{"toolInvocation": call} for call in invoked]).calls if stands_alone else ()
+    if not isinstance(invoked, list) or holds_tools(message.get("parts")):  # where they are written once more
+        invoked = []
+    made = split_parts([{"toolInvocation": call} for call in invoked]).calls
     return [*(read_call(call) for call in (*(calls or ()), *((older,) if older else ()))), *made]
 
 
