@@ -170,8 +170,8 @@ class DemonstrationSettings(RecipeSection):
     starred: bool = Field(default=True, description="Also the starred traces on this pool.")
     file: str = Field(
         default="",
-        description="Also a file of demonstrations, or of conversations (OpenAI messages, ShareGPT, Hermes, xLAM). "
-        "Calls of tools are learnt in the dialect tool_calls, and by readers as plans.",
+        description="Also a file of demonstrations, or of conversations (OpenAI messages, ShareGPT, Gemini, Hermes, "
+        "xLAM). Calls of tools are learnt in the dialect tool_calls, and by readers as plans.",
     )
     lessons: str = Field(
         default="",

@@ -20,7 +20,7 @@ from pool_registry.atomic_write import make_once
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.adapter_folder import read_json
 from pool_registry.language_models.auto_classes import import_auto_classes
-from pool_registry.language_models.model_guesses import explain_reference
+from pool_registry.language_models.model_guesses import explain_packing, explain_reference
 from pool_registry.storage.data_folder import find_home
 
 log = logging.getLogger(__name__)
@@ -91,6 +91,8 @@ def _check_folder(folder: Path, reference: str | None = None) -> None:
         guess = explain_reference(str(folder) if reference is None else reference)
         sentence = guess or f"{folder} holds no config.json; give the folder of a checkpoint"
         raise WorkerFault("model_missing", sentence)
+    if packing := explain_packing(read_json(folder / "config.json")):
+        raise WorkerFault("model_refused", f"{folder} {packing}")
     for config in sorted(folder.glob("*config.json")):
         if _has_key(read_json(config), "auto_map"):
             sentence = f"{folder} wants to run its own code (auto_map in {config.name}); that is not done here"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pool_registry.actions import JsonValue
 from pool_registry.language_models.adapter_folder import ADAPTER_CONFIG, read_base
 
 GGUF_MAGIC = b"GGUF"
@@ -41,6 +42,17 @@ def explain_served(reference: str) -> str:
     if not reference.startswith(_OWN) and _OLLAMA_NAME.fullmatch(reference) and not path.exists():
         return f"{reference} is Ollama's name of a model: add it as a chat worker with {OLLAMA_URL}"
     return ""
+
+
+def explain_packing(config: JsonValue) -> str:
+    """What to do with a checkpoint whose weights are packed for MLX, by its config; "" for any other."""
+    packing = config.get("quantization_config") if isinstance(config, dict) else None
+    has_method = isinstance(packing, dict) and "quant_method" in packing  # which transformers reads
+    if has_method or not isinstance(config, dict) or not isinstance(config.get("quantization"), dict):
+        return ""
+    return (
+        "is packed for MLX: serve it with mlx_lm.server and add it as a chat worker, or give the model it was made of"
+    )
 
 
 def is_gguf(path: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -19,26 +19,35 @@ from pool_registry.mcp_client.server import McpServer
 from pool_registry.pasted.base import ImportSettings, PastedText, Recognition, Source, UnfitText, refuse
 from pool_registry.pasted.keys import VARIABLE, KeyReferences, read_variable
 from pool_registry.pasted.mcp_command import adds_server, read_add_commands
+from pool_registry.pasted.mcp_link import read_install_link
+from pool_registry.pasted.mcp_listing import find_listing, read_listing
 from pool_registry.processes.shell_words import list_words
 
 MAX_NAME_CHARS = 24  # as in mcp_client/server.py
 MAX_SERVERS = 50
 OTHER_DOCUMENTS = frozenset({"openapi", "swagger", "asyncapi", "paths", "skills", "podium_pool"})
-HOLDERS = ("mcpServers", "mcp_servers", "servers", "context_servers", "extensions")
+HOLDERS = ("mcpServers", "mcp_servers", "context_servers", "servers", "extensions")
+CERTAIN = HOLDERS[:3]  # hold servers of MCP and nothing else, so that an address is enough there
 COMMAND_LINE = re.compile(r"\A(?:npx|uvx|bunx|pipx run|uv run|deno run|docker run)\s[^\n]{1,2000}\Z")
 _FLAG = re.compile(r"--?([\w-]+)")
 _PAIR = re.compile(r"((?:--?)?([\w-]+)\s*[=:]\s*(?:Bearer\s+)?)(.+)", re.IGNORECASE | re.DOTALL)
 
 
 def is_client_settings(pasted: PastedText) -> bool:
-    """Whether a text is the settings of a client, a part of them with servers, one server, a server's command, or the
-    command that adds one to a client."""
-    return bool(_find_servers(pasted.document)) or bool(COMMAND_LINE.match(pasted.text)) or adds_server(pasted.text)
+    """Whether a text is the settings of a client, a part of them with servers, one server, a server's command, its
+    listing, or the command or the link that adds one to a client."""
+    by_document = bool(find_listing(pasted.document)) or bool(_find_servers(pasted.document))
+    return (
+        by_document
+        or bool(COMMAND_LINE.match(pasted.text))
+        or adds_server(pasted.text)
+        or bool(read_install_link(pasted.text))
+    )
 
 
 def read_client_settings(pasted: PastedText, settings: ImportSettings) -> Recognition:
     """A source for each server; one that cannot be used is offered with the reason. Raises InvalidPool."""
-    servers = _find_servers(pasted.document) or _read_commands(pasted.text)
+    servers = _read_listed(pasted) or _find_servers(pasted.document) or _read_commands(pasted.text)
     if len(servers) > MAX_SERVERS:
         raise InvalidPool([("text", f"it names more than {MAX_SERVERS} servers; paste some of them")])
     if settings.name and len(servers) > 1:
@@ -52,6 +61,12 @@ def read_client_settings(pasted: PastedText, settings: ImportSettings) -> Recogn
     return Recognition(tuple(offers), tuple(sources))
 
 
+def _read_listed(pasted: PastedText) -> dict[str, Mapping[str, Any]]:
+    """The server of a listing, or of a link. Raises UnfitText."""
+    listing = find_listing(pasted.document)
+    return dict([read_listing(listing)]) if listing else read_install_link(pasted.text)
+
+
 def make_server_source(name: str, entry: Mapping[str, Any], settings: ImportSettings) -> Source:
     """The source of one server. Raises UnfitText where it cannot be used."""
     return _make_source(_read_server(name, entry, settings))
@@ -62,7 +77,7 @@ def _find_servers(document: JsonValue) -> dict[str, Mapping[str, Any]]:
     if not isinstance(document, Mapping) or not OTHER_DOCUMENTS.isdisjoint(document):
         return {}
     for holder in HOLDERS:
-        if servers := _keep_servers(document.get(holder)):
+        if servers := _keep_servers(document.get(holder), _reaches_server if holder in CERTAIN else _is_server):
             return servers
     inner = document.get("mcp")  # VS Code's settings.json and OpenCode
     if isinstance(inner, Mapping) and (servers := _find_servers(inner)):
@@ -72,25 +87,37 @@ def _find_servers(document: JsonValue) -> dict[str, Mapping[str, Any]]:
     return _keep_servers(document) if all(map(_is_server, document.values())) else {}
 
 
-def _keep_servers(entries: Any) -> dict[str, Mapping[str, Any]]:
+def _keep_servers(entries: Any, fits: Callable[[Any], bool] | None = None) -> dict[str, Mapping[str, Any]]:
     """The entries by name, where one of them at least is a server."""
+    fits = fits or _is_server
     if isinstance(entries, list):
-        return {str(entry.get("name") or index): entry for index, entry in enumerate(entries) if _is_server(entry)}
-    if not isinstance(entries, Mapping) or not any(map(_is_server, entries.values())):
+        return {str(entry.get("name") or index): entry for index, entry in enumerate(entries) if fits(entry)}
+    if not isinstance(entries, Mapping) or not any(map(fits, entries.values())):
         return {}
     return {str(name): entry if isinstance(entry, Mapping) else {} for name, entry in entries.items()}
 
 
-def _is_server(entry: Any) -> bool:
+def _reaches_server(entry: Any) -> bool:
+    """Whether an entry names a command or an address."""
     if not isinstance(entry, Mapping) or not OTHER_DOCUMENTS.isdisjoint(entry):
         return False
-    command = entry.get("command", entry.get("cmd"))
-    starts = isinstance(command, str | Mapping) or (isinstance(command, list) and bool(command))
+    return _starts_server(entry) or bool(_read_url(entry))
+
+
+def _is_server(entry: Any) -> bool:
+    """Whether an entry is a server wherever it stands: other documents have addresses, too."""
+    if not _reaches_server(entry):
+        return False
     return (
-        starts
-        or bool(_read_url(entry) and (entry.keys() & {"type", "transport", "headers", "http_headers"}))
-        or (bool(_read_url(entry)) and set(entry) <= {"url", "serverUrl", "httpUrl", "name", "disabled", "enabled"})
+        _starts_server(entry)
+        or bool(entry.keys() & {"type", "transport", "headers", "http_headers"})
+        or set(entry) <= {"url", "serverUrl", "httpUrl", "name", "disabled", "enabled"}
     )
+
+
+def _starts_server(entry: Mapping[str, Any]) -> bool:
+    command = entry.get("command", entry.get("cmd"))
+    return isinstance(command, str | Mapping) or (isinstance(command, list) and bool(command))
 
 
 def _read_url(entry: Mapping[str, Any]) -> str:
@@ -111,7 +138,7 @@ def _split_command(line: str) -> Mapping[str, Any]:
 
 def _read_server(name: str, entry: Mapping[str, Any], settings: ImportSettings) -> McpServer:
     """Raises UnfitText."""
-    if not _is_server(entry):
+    if not _reaches_server(entry):
         raise UnfitText("it names neither a command nor a url")
     if entry.get("disabled") is True or entry.get("enabled") is False:
         raise UnfitText("it is switched off in these settings; switch it on there and paste them again")

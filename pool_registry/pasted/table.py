@@ -23,10 +23,10 @@ from pool_registry.pasted.skill import is_skill, read_skill
 from pool_registry.pasted.tools_list import is_tools_list, read_tools_list
 
 ACCEPTED = (
-    "Accepted are: mcpServers settings (Claude, Cursor, VS Code) or a line such as claude mcp add, an OpenAPI document "
-    "or its address, a list of OpenAI tools, a curl line, a collection of Postman, a SKILL.md, an A2A agent card, a "
-    "team of AutoGen Studio, the code that OpenAI's Agent Builder exports, and the address of Ollama, vLLM, LM Studio, "
-    "an MCP server or an A2A agent."
+    "Accepted are: mcpServers settings (Claude, Cursor, VS Code), a line such as claude mcp add, a link that adds a "
+    "server or its server.json, an OpenAPI document or its address, a list of OpenAI tools, a curl line, a collection "
+    "of Postman, a SKILL.md, an A2A agent card, a team of AutoGen Studio, the code that OpenAI's Agent Builder exports "
+    "and the address of Ollama, vLLM, LM Studio, an MCP server or an A2A agent."
 )
 _PYTHON = re.compile(r"(?:from [\w.]+ import |import [\w.]+$|def \w+\(|@\w+)", re.MULTILINE)
 

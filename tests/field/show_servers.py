@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from pool_registry.actions import Observation
 from pool_registry.errors import WorkerFault
 from pool_registry.imports import Offer
 from pool_registry.imports.mcp import list_tools
+from pool_registry.mcp_client import connection
+from pool_registry.pasted.base import ImportSettings
+from pool_registry.pasted.table import recognise
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
@@ -25,7 +29,10 @@ from studio.publish.request import Publication
 from tests.field.shows import Context, shows
 from tests.pool_registry.support.recorder import call
 from tests.pool_registry.workers.test_mcp import server
+from tests.pool_registry.workers.test_mcp_sdk import SERVER, START_S
 
+OPERATIONS = 1_222
+MOST_S = 15.0  # of this process, which the issue that reported it allows for so many
 PETSTORE = {
     "openapi": "3.0.4", "info": {"title": "Swagger Petstore", "version": "1.0.27"}, "servers": [{"url": "/api/v3"}],
     "components": {"securitySchemes": {
@@ -62,6 +69,50 @@ def _show_petstore(request: Context) -> None:
     workers = json.loads(shown.stdout)["workers"]
     assert [worker["name"] for worker in workers] == ["find_pets_by_status", "get_inventory"]
     assert all(worker["config"]["api_key"] == "env:PETS" for worker in workers)
+
+
+@shows("GitHub, added to a pool")
+def _show_a_thousand_operations(request: Context) -> None:
+    """As many operations as GitHub's document has, through the shell."""
+    folder: Path = request.getfixturevalue("tmp_path")
+    paths = {
+        f"/repos/{{owner}}/{{repo}}/things/{number}": {
+            "get": {
+                "operationId": f"things/get-{number}",
+                "summary": f"Get thing {number} of a repository",
+                "parameters": [{"name": name, "in": "path", "required": True} for name in ("owner", "repo")],
+            }
+        }
+        for number in range(OPERATIONS)
+    }
+    document = {"openapi": "3.0.3", "info": {"title": "GitHub", "version": "1"}, "paths": paths}
+    (folder / "github.json").write_text(json.dumps(document | {"servers": [{"url": "https://api.example.com"}]}))
+    run(folder, "new", "hub")
+    begun = time.process_time()
+    run(folder, "add", "hub", "--from", f"openapi:{folder / 'github.json'}")
+    assert time.process_time() - begun < MOST_S
+    workers = json.loads(run(folder, "show", "hub", "--json"))["workers"]
+    assert len({worker["name"] for worker in workers}) == OPERATIONS
+
+
+@shows("MCP servers of the official package")
+def _show_official_server(request: Context) -> None:
+    """Pasted as clients have it in their settings, and called."""
+    request.getfixturevalue("monkeypatch").setattr(connection, "CONNECT_S", START_S)
+    entry = {"command": sys.executable, "args": [str(SERVER)], "env": {"LEVEL": "1"}}
+    [source] = recognise(json.dumps({"mcpServers": {"t": entry}}), ImportSettings()).recognition.sources
+    offers = {offer.spec.name: offer for offer in asyncio.run(source.list_offers())}
+    assert not any(offer.problem for offer in offers.values())
+    slow = offers["t_add"].spec.model_copy(update={"timeout_s": START_S})
+    seen = call(Offer(slow), {"a": 1, "b": 2})
+    assert seen.ok and seen.value == 3, seen.error
+
+
+def run(folder: Path, *words: str) -> str:
+    """What a command of `podium pool` prints."""
+    done = CliRunner().invoke(podium, ["pool", *words, "--home", str(folder / "home")])
+    assert done.exit_code == 0, done.output
+    return done.stdout
 
 
 @shows("names from the shell")

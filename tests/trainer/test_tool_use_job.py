@@ -9,7 +9,16 @@ import pytest
 from orchestrator.checkpoints import complete_steps, read_checkpoint
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
-from tests.trainer.support.tool_use_files import SHAREGPT, write_lines
+from tests.trainer.support.tool_use_files import (
+    BFCL_ANSWER,
+    BFCL_QUESTION,
+    GEMINI,
+    HERMES,
+    OPENAI,
+    SHAREGPT,
+    XLAM,
+    write_lines,
+)
 from trainer.demonstrations.transcripts import load_demonstrations
 from trainer.job_process import run_job
 from trainer.jobs.queue import JobStore
@@ -20,6 +29,7 @@ from trainer.tasks.tool_use.places import open_tool_data
 from trainer.tasks.tool_use.recorded_pool import keep_recorded_pool, make_recorded_pool
 
 pytestmark = pytest.mark.slow
+OTHERS = (OPENAI, GEMINI, HERMES, XLAM, {**BFCL_QUESTION, **BFCL_ANSWER})  # of each other format a row
 
 
 @pytest.fixture
@@ -38,9 +48,9 @@ def ask(item: str, stock: int) -> dict:
     return chat
 
 
-def test_a_file_of_conversations_ends_as_a_checkpoint(store, tiny_base, tmp_path):
+def test_a_file_with_rows_of_each_format_ends_as_a_checkpoint(store, tiny_base, tmp_path):
     file = tmp_path / "calls.jsonl"
-    file.write_bytes(write_lines(*(ask(f"tea {k}", k + 20) for k in range(12))))
+    file.write_bytes(write_lines(*(ask(f"tea {k}", k + 20) for k in range(12)), *OTHERS))
     data = open_tool_data(str(file), ReadOptions())
     keep_recorded_pool(store, make_recorded_pool(data, "shop"))
     learnt = sum(task.ref.split == "train" for task in list_own_tasks("shop"))
@@ -68,4 +78,5 @@ def test_a_file_of_conversations_ends_as_a_checkpoint(store, tiny_base, tmp_path
     about = read_checkpoint(checkpoint, verify=True)
     assert about.pool.name == "shop" and "check/correct" in about.metrics
     rows = load_demonstrations(folder.demonstrations)
-    assert [row.source for row in rows].count("file") == 12 and len(rows) == 12 + learnt
+    lessons = 12 + len(OTHERS)
+    assert [row.source for row in rows].count("file") == lessons and len(rows) == lessons + learnt

@@ -8,7 +8,7 @@ import { needs } from "../lib/rights.js";
 import { RecordedPool } from "./recorded.js";
 import { answerList } from "./task_form.js";
 
-const ABOUT = 'Paste queries and answers from a spreadsheet, or lines such as {"query": "What is 6 * 7?", "answer": 42}; or choose a file, or drop it here: CSV, TSV, JSON, JSONL or Parquet, in any encoding. A data set of tool use (OpenAI messages, ShareGPT, Hermes, xLAM, BFCL) becomes a pool.';
+const ABOUT = 'Paste queries and answers from a spreadsheet, or lines such as {"query": "What is 6 * 7?", "answer": 42}; or choose a file, or drop it here: CSV, TSV, JSON, JSONL or Parquet, in any encoding. A data set of tool use (OpenAI messages, ShareGPT, Gemini, Hermes, xLAM, BFCL) becomes a pool.';
 const FILES = ".jsonl,.json,.csv,.tsv,.tab,.txt,.parquet";
 const READ_MS = 400;
 const MAX_BYTES = 20_000_000;

@@ -15,6 +15,8 @@ from pool_registry.network.address_policy import AddressPolicy, literal_address
 from pool_registry.network.http_values import OWN_HEADERS, TOKEN
 from pool_registry.validation_words import field_problems
 
+SIGNED = "awssigv4"  # of x-amazon-apigateway-authtype: no key can be sent as it is
+
 
 @dataclass(frozen=True, slots=True)
 class Given:
@@ -90,6 +92,10 @@ def _auth(document: Document, way: Any) -> dict[str, str]:
     if not isinstance(schemes, dict) or name not in schemes:
         raise UnfitOperation(f"its security scheme {name[:60]!r} is not described")
     raw = document.follow(schemes[name])
+    if str(raw.get("x-amazon-apigateway-authtype")).casefold() == SIGNED:
+        raise UnfitOperation(
+            f"its security scheme {name[:60]!r} wants every request signed (AWS), which is not supported"
+        )
     try:
         scheme = SecurityScheme.model_validate({key: value for key, value in raw.items() if key != "flows"})
     except ValidationError as error:

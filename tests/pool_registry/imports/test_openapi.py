@@ -275,6 +275,12 @@ def test_an_operation_that_cannot_be_called_is_offered_with_the_reason(operation
     assert sentence in one(paths(**operation)).problem
 
 
+def test_a_request_that_must_be_signed_is_never_sent_with_a_plain_key():
+    scheme = {"type": "apiKey", "in": "header", "name": "Authorization", "x-amazon-apigateway-authtype": "awsSigv4"}
+    document = paths(security=[{"sigv4": []}]) | {"components": {"securitySchemes": {"sigv4": scheme}}}
+    assert "wants every request signed (AWS)" in one(document, api_key="env:K").problem
+
+
 def _branch(parts: int) -> dict[str, object]:
     fields = {f"f{n}": {"type": "string"} for n in range(parts)}
     return {"type": "object", "description": "a lot", "properties": fields}

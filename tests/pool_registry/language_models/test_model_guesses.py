@@ -61,6 +61,17 @@ def test_a_folder_of_gguf_files_does_too_and_so_does_a_file_that_is_not_there(tm
     assert "GGUF is read by" in refusal("/nowhere/model-Q4_K_M.GGUF")
 
 
+def test_weights_that_are_packed_for_mlx_belong_to_its_server(tmp_path):
+    folder = write_model(tmp_path / "model")
+    packing = {"group_size": 64, "bits": 4}
+    (folder / "config.json").write_text(json.dumps({"quantization": packing, "quantization_config": packing}))
+    assert "is packed for MLX: serve it with mlx_lm.server and add it as a chat worker" in refusal(folder)
+    (folder / "config.json").write_text(
+        json.dumps({"quantization": {}, "quantization_config": {"quant_method": "fp8"}})
+    )
+    assert is_available(str(folder))
+
+
 def test_an_adapter_belongs_under_adapter_and_a_model_under_model(tmp_path):
     adapter = write_lora(tmp_path / "lora", base="org/some-model")
     assert "put it under adapter, and its base model, org/some-model, under model" in refusal(adapter)

@@ -12,6 +12,7 @@ from orchestrator.dialects import find_dialect
 from tests.trainer.support.tool_use_files import (
     BFCL_ANSWER,
     BFCL_QUESTION,
+    GEMINI,
     HERMES,
     OPENAI,
     SHAREGPT,
@@ -86,7 +87,9 @@ def test_conversations_without_tools_are_learnt_as_they_stand(load):
     parts = [{"type": "text", "text": "What is"}, {"type": "text", "text": "6 x 7?"}]
     chat = {"messages": [{"role": "user", "content": parts}, {"role": "assistant", "content": "42", "weight": 1}]}
     alpaca = {"instruction": "What is 6 x 7?", "input": "", "output": "42"}
-    for row in load(write_lines(chat, alpaca), ModelSettings(dialect="plan")):
+    sides = (("user", "What is 6 x 7?"), ("model", "42"))
+    gemini = {"contents": [{"role": role, "parts": [{"text": text}]} for role, text in sides]}
+    for row in load(write_lines(chat, alpaca, gemini), ModelSettings(dialect="plan")):
         assert list_roles(row) == ["user", "assistant"] and row.messages[1].content == "42" and row.messages[1].learn
 
 
@@ -126,7 +129,7 @@ def test_the_lessons_fit_into_a_template_of_calls(load, tiny_base):
     tokenizer = AutoTokenizer.from_pretrained(tiny_base)
     tokenizer.chat_template = TEMPLATE
     chat = ChatTokens(tokenizer)
-    for record in (OPENAI, SHAREGPT, HERMES, XLAM, {**BFCL_QUESTION, **BFCL_ANSWER}):
+    for record in (OPENAI, SHAREGPT, GEMINI, HERMES, XLAM, {**BFCL_QUESTION, **BFCL_ANSWER}):
         (row,) = load(write_lines(record))
         grown = row.transcript(chat)
         assert any(grown.mask)

@@ -111,6 +111,39 @@ BFCL_ANSWER = {
         {"shop.get_stock": {"item": ["oil"], "cap": [""]}},
     ],
 }
+GEMINI = {
+    "systemInstruction": {"role": "system", "parts": [{"text": "You help."}]},
+    "contents": [
+        {"role": "user", "parts": [{"text": "What is the price of tea?"}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "get_stock", "args": {"item": "tea"}}}]},
+        {
+            "role": "function",
+            "parts": [{"functionResponse": {"name": "get_stock", "response": {"item": "tea", "sku": "T-77"}}}],
+        },
+        {"role": "model", "parts": [{"functionCall": {"name": "get_price", "args": {"sku": "T-77"}}}]},
+        {
+            "role": "tool",
+            "parts": [{"functionResponse": {"name": "get_price", "response": {"price": 3.5, "currency": "EUR"}}}],
+        },
+        {"role": "model", "parts": [{"text": "It costs 3.5 a packet."}]},
+    ],
+    "tools": [
+        {
+            "functionDeclarations": [
+                {
+                    "name": name,
+                    "description": f"The {argument} of an item.",
+                    "parameters": {
+                        "type": "OBJECT",
+                        "properties": {argument: {"type": "STRING", "maxLength": "40"}},
+                        "required": [argument],
+                    },
+                }
+                for name, argument in (("get_stock", "item"), ("get_price", "sku"))
+            ]
+        },
+    ],
+}
 
 
 def write_parquet(*records: dict[str, Any]) -> bytes:
@@ -140,6 +173,18 @@ TOOL_FILES = {
         "Hermes in JSONL",
         (("get_stock", {"item": "tea"}, []), ("get_stock", {"item": "oil"}, [])),
         [12, "none left"],
+    ),
+    "gemini.jsonl": ToolFile(
+        write_lines(GEMINI),
+        "Gemini in JSONL",
+        (("get_stock", {"item": "tea"}, []), ("get_price", {"sku": "$1.sku"}, [1])),
+        3.5,
+    ),
+    "gemini.parquet": ToolFile(
+        write_parquet(GEMINI),
+        "Gemini in Parquet",
+        (("get_stock", {"item": "tea"}, []), ("get_price", {"sku": "$1.sku"}, [1])),
+        3.5,
     ),
     "xlam.json": ToolFile(
         json.dumps([XLAM]).encode(),

@@ -10,10 +10,11 @@ from typing import Any
 from orchestrator.reader.refusal import REFUSAL
 from pool_registry.actions import JsonValue
 from pool_registry.text import one_line, shorten
-from trainer.tasks.tool_use.chat import read_chat, read_text
+from trainer.tasks.tool_use.chat import read_chat
 from trainer.tasks.tool_use.conversation import ChatTurn, Conversation, Tool, ToolCall
 from trainer.tasks.tool_use.loose_json import load_objects
 from trainer.tasks.tool_use.multi_turn import is_multi_turn, read_multi_turn
+from trainer.tasks.tool_use.parts import read_text
 from trainer.tasks.tool_use.tools import read_call, read_tools
 
 MAX_ALTERNATIVES = 32  # of a call: so many ways to write it are right at most

@@ -1,4 +1,4 @@
-"""Reads chats: OpenAI's messages, ShareGPT's, and the tags that Hermes writes into either."""
+"""Reads chats: OpenAI's messages and items, ShareGPT's, those of other services by their parts, and calls in tags."""
 
 from __future__ import annotations
 
@@ -6,60 +6,87 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pool_registry.actions import JsonValue, as_text, clean_text, storable
 from pool_registry.text import one_line, shorten
 from trainer.tasks.tool_use.conversation import Conversation, ConversationWriter, Tool, ToolCall
 from trainer.tasks.tool_use.loose_json import load_loose, load_objects, load_output
+from trainer.tasks.tool_use.parts import THOUGHTS, holds_tools, read_text, split_parts
 from trainer.tasks.tool_use.printed_calls import read_printed_calls
+from trainer.tasks.tool_use.tagged_calls import CALL_TAGS, read_calls, take_tagged_calls
 from trainer.tasks.tool_use.tools import read_call, read_tools
 
 CHATS = ("messages", "conversations", "conversation")
+HALVES = {"input": "output", "prompt": "completion"}  # OpenAI's responses as they are logged, and TRL's pairs
 TOOLS = ("tools", "functions")
+SPEECH = ("content", "value", "parts", "output")  # the first that a message has
+CALLS = ("tool_calls", "function_call", "toolInvocations")  # OpenAI's, its older one, the AI SDK's
 # What data sets call the speakers; a call and an output may have roles of their own.
-PARTS = ("tool_use", "tool_result")
 ROLES = {
     "system": "system", "developer": "system",
     "user": "user", "human": "user",
     "assistant": "assistant", "gpt": "assistant", "ai": "assistant", "model": "assistant", "bot": "assistant",
-    "chatgpt": "assistant",
+    "chatgpt": "assistant", "chatbot": "assistant",
     "function_call": "call", "tool_call": "call",
     "observation": "output", "tool": "output", "function": "output", "tool_response": "output",
-    "function_response": "output", "tool_output": "output", "ipython": "output",
+    "function_call_output": "output", "function_response": "output", "tool_output": "output", "ipython": "output",
 }  # fmt: skip
-_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _RESPONSE = re.compile(r"<tool_response>(.*?)(?:</tool_response>|\Z)", re.DOTALL)
 _TOOLS = re.compile(r"<tools>(.*?)</tools>", re.DOTALL)
 _LIST = re.compile(r"\s*\[\s*\{")
-TAGS = ("<tool_call>", "<tool_response>", "<tools>")
+TAGS = (*CALL_TAGS, "<tool_response>", "<tools>")
 
 
 def find_chat(record: Mapping[str, Any]) -> list[Any]:
     """The messages of a record; none where it holds no chat."""
-    chats = (_load_chat(record.get(name)) for name in CHATS)
-    return next((chat for chat in chats if isinstance(chat, list) and any(isinstance(m, Mapping) for m in chat)), [])
+    chats = (load_list(record.get(name)) for name in CHATS)
+    chat = next((chat for chat in chats if isinstance(chat, list) and any(isinstance(m, Mapping) for m in chat)), [])
+    return chat or next((joined for names in HALVES.items() if (joined := _join_halves(record, *names))), [])
 
 
-def _load_chat(chat: object) -> object:
-    """A chat as it is, or that of a text: tables hold it so."""
-    if not isinstance(chat, str) or not _LIST.match(chat):
-        return chat
+def _join_halves(record: Mapping[str, Any], first: str, second: str) -> list[Any]:
+    """A chat whose end stands in a field of its own; none where these fields are something else."""
+    halves = [load_list(record.get(name)) for name in (first, second)]
+    messages = [message for half in halves if isinstance(half, list) for message in half]
+    return messages if isinstance(halves[0], list) and all(map(_has_role, messages)) else []
+
+
+def _has_role(message: object) -> bool:
+    return isinstance(message, Mapping) and (read_role(message) in ROLES or message.get("type") in THOUGHTS)
+
+
+def find_tools(record: Mapping[str, Any]) -> object:
+    """The tools that a record offers, as they are written; None where there are none."""
+    settings = record.get("toolConfig")  # Amazon Bedrock's
+    holders = (record, settings) if isinstance(settings, Mapping) else (record,)
+    offers = (holder[name] for holder in holders for name in TOOLS if holder.get(name) not in (None, "", "[]", []))
+    return next(offers, None)
+
+
+def load_list(value: object) -> object:
+    """A value as it is, or the list of objects that a text holds: tables have it so."""
+    if not isinstance(value, str) or not _LIST.match(value):
+        return value
     try:
-        return load_loose(chat)
+        return load_loose(value)
     except ValueError:
-        return chat
+        return value
 
 
 def find_text(message: object) -> object:
     """What a message says, as it is written."""
-    return message.get("content", message.get("value")) if isinstance(message, Mapping) else None
+    if not isinstance(message, Mapping):
+        return None
+    if holds_tools(message.get("parts")):
+        return message["parts"]
+    return next((message[name] for name in SPEECH if message.get(name) is not None), None)
 
 
 def read_chat(record: Mapping[str, Any]) -> Conversation:
     """The conversation of a record. Raises ValueError with the number of the message that is wrong."""
     writer = ConversationWriter()
-    tools = list(read_tools(next((record[name] for name in TOOLS if record.get(name)), None)))
-    if isinstance(record.get("system"), str) and record["system"].strip():
-        writer.add("system", _read_system(record["system"], tools))
+    tools = list(read_tools(find_tools(record)))
+    system = record.get("system", record.get("instructions"))
+    if isinstance(system, str | list) and (system := read_text(system)):
+        writer.add("system", _read_system(system, tools))
     for place, message in enumerate(find_chat(record), start=1):
         try:
             _add_message(writer, message, tools)
@@ -71,33 +98,37 @@ def read_chat(record: Mapping[str, Any]) -> Conversation:
 def _add_message(writer: ConversationWriter, message: object, tools: list[Tool]) -> None:
     if not isinstance(message, Mapping):
         raise ValueError("this must be an object with a role and a content")
-    kind, (calls_inside, outputs, rest) = ROLES.get(read_role(message), ""), _split_parts(find_text(message))
-    text = read_text(rest)
-    for output in outputs:
-        writer.add_output(load_output(read_text(output.get("content"))), _read_word(output.get("tool_use_id")))
-    if outputs and not text:
+    if message.get("type") in THOUGHTS:  # an item of its own in OpenAI's responses
+        return
+    kind, parts = read_kind(message), split_parts(find_text(message))
+    text = read_text(parts.rest)
+    for output in parts.outputs:
+        writer.add_output(output.value, output.id, output.tool)
+    if parts.outputs and not text:
         return
     if kind == "system":
         writer.add("system", _read_system(text, tools))
     elif kind == "user":
         _add_user(writer, text)
     elif kind == "assistant":
-        printed = read_printed_calls(text)
-        text = "" if printed else text
-        calls = [
-            *_list_calls(message),
-            *calls_inside,
-            *printed,
-            *(call for part in _CALL.findall(text) for call in _read_calls(part)),
-        ]
-        writer.add("assistant", _CALL.sub("", text).strip(), calls, _is_learnt(message))
+        _add_reply(writer, text, [*_list_calls(message), *parts.calls], _is_learnt(message))
     elif kind == "call":
-        writer.add("assistant", "", _read_calls(text), _is_learnt(message))
-    elif kind == "output":
-        _add_outputs(writer, text, message)
+        calls = read_calls(text) if text else [read_call(message, message.get("call_id"))]
+        writer.add("assistant", "", calls, _is_learnt(message))
     else:
-        shown = shorten(one_line(read_role(message)), 40)
-        raise ValueError(f"the role {shown!r} is not known here; use system, user, assistant or tool")
+        _add_outputs(writer, text, message)
+
+
+def _add_reply(writer: ConversationWriter, text: str, calls: list[ToolCall], learn: bool) -> None:
+    """What the assistant says, with the calls that it writes as fields, as parts or into its text. What it says beside
+    calls that have their outputs follows them."""
+    printed = read_printed_calls(text)
+    rest, tagged = ("", []) if printed else take_tagged_calls(text)
+    calls = [*calls, *printed, *tagged]
+    if rest and any(call.output is not None for call in calls):
+        writer.add("assistant", "", calls, learn)
+        calls = []
+    writer.add("assistant", rest, calls, learn)
 
 
 def read_role(message: Mapping[str, Any]) -> str:
@@ -106,26 +137,18 @@ def read_role(message: Mapping[str, Any]) -> str:
     return role.strip().casefold() if isinstance(role, str) else str(role)
 
 
-def _split_parts(content: object) -> tuple[list[ToolCall], list[Mapping[str, Any]], object]:
-    """The calls and outputs among the parts of a message, as Anthropic has them, and the other parts."""
-    if not isinstance(content, list):
-        return [], [], content
-    parts = {kind: [part for part in content if _is_part(part, kind)] for kind in PARTS}
-    calls = [read_call({**part, "arguments": part.get("input")}, part.get("id")) for part in parts["tool_use"]]
-    rest = [part for part in content if not any(_is_part(part, kind) for kind in PARTS)]
-    return calls, parts["tool_result"], rest
-
-
-def _is_part(part: object, kind: str) -> bool:
-    return isinstance(part, Mapping) and part.get("type") == kind
+def read_kind(message: Mapping[str, Any]) -> str:
+    """What a message is, whatever its role is called: a value of ROLES. Raises ValueError for any other role."""
+    kind = ROLES.get(read_role(message))
+    if kind is None:
+        shown = shorten(one_line(read_role(message)), 40)
+        raise ValueError(f"the role {shown!r} is not known here; use system, user, assistant or tool")
+    return kind
 
 
 def holds_calls(message: Mapping[str, Any]) -> bool:
     """Whether a message calls tools or brings what they returned."""
-    content = find_text(message)
-    parts = content if isinstance(content, list) else []
-    by_part = any(_is_part(part, kind) for part in parts for kind in PARTS)
-    return by_part or bool(message.get("tool_calls") or message.get("function_call"))
+    return holds_tools(find_text(message)) or any(bool(message.get(name)) for name in CALLS)
 
 
 def _add_user(writer: ConversationWriter, text: str) -> None:
@@ -148,7 +171,8 @@ def _add_outputs(writer: ConversationWriter, text: str, message: Mapping[str, An
         for item in output:
             writer.add_output(item)
         return
-    writer.add_output(output, *(_read_word(message.get(key)) for key in ("tool_call_id", "name")))
+    call_id = message.get("tool_call_id", message.get("call_id"))
+    writer.add_output(output, _read_word(call_id), _read_word(message.get("name")))
 
 
 def _add_response(writer: ConversationWriter, response: str) -> None:
@@ -173,22 +197,17 @@ def _read_system(text: str, tools: list[Tool]) -> str:
 
 
 def _list_calls(message: Mapping[str, Any]) -> list[ToolCall]:
-    """The calls of OpenAI's messages, in today's form and in the older one."""
+    """The calls of OpenAI's messages, in today's form and in the older one, and those of the AI SDK's."""
     calls = message.get("tool_calls")
     if isinstance(calls, str) and calls.strip():
         calls = load_objects(calls)
     if calls is not None and not isinstance(calls, list):
         raise ValueError("tool_calls must be a list")
-    older = message.get("function_call")
-    return [read_call(call) for call in (*(calls or ()), *((older,) if older else ()))]
-
-
-def _read_calls(text: str) -> list[ToolCall]:
-    try:
-        values = load_objects(text)
-    except ValueError as error:
-        raise ValueError(f"the call {shorten(one_line(text), 60)!r} is no JSON") from error
-    return [read_call(value) for value in values]
+    older, invoked = message.get("function_call"), message.get("toolInvocations")
+    if not isinstance(invoked, list) or holds_tools(message.get("parts")):  # where they are written once more
+        invoked = []
+    made = split_parts([{"toolInvocation": call} for call in invoked]).calls
+    return [*(read_call(call) for call in (*(calls or ()), *((older,) if older else ()))), *made]
 
 
 def _is_learnt(message: Mapping[str, Any]) -> bool:
@@ -198,32 +217,6 @@ def _is_learnt(message: Mapping[str, Any]) -> bool:
 
 def _read_word(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def read_text(content: object) -> str:
-    """The text of a message, which may be in parts. Raises ValueError where a part is no text."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return clean_text(content).strip()
-    if isinstance(content, list):
-        return "\n".join(filter(None, map(_read_part, content)))
-    return _write_value(content)
-
-
-def _read_part(part: object) -> str:
-    if isinstance(part, str):
-        return clean_text(part)
-    if isinstance(part, Mapping) and isinstance(part.get("text"), str):
-        return clean_text(part["text"])
-    kind = part.get("type") if isinstance(part, Mapping) else None
-    raise ValueError(f"a part of it is no text{f' ({shorten(one_line(str(kind)), 30)})' if kind else ''}")
-
-
-def _write_value(value: object) -> str:
-    """The text of a value: what a tool returned may stand there as it is."""
-    plain: JsonValue = storable(value)
-    return as_text(plain)
 
 
 def list_texts(chat: Sequence[object]) -> list[str]:

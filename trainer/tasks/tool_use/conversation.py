@@ -13,11 +13,13 @@ Speaker = Literal["system", "user", "assistant"]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool as a data set offers it; `parameters` is the JSON Schema of its arguments."""
+    """A tool as a data set offers it; `parameters` is the JSON Schema of its arguments, and `mended` what was changed
+    in it so that it can be used."""
 
     name: str
     description: str
     parameters: Mapping[str, JsonValue]
+    mended: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,17 @@ from trainer.tasks.tool_use.call_suites import read_bfcl, read_xlam
 from trainer.tasks.tool_use.chat import (
     ROLES,
     TAGS,
-    TOOLS,
     find_chat,
+    find_tools,
     holds_calls,
     list_texts,
     read_chat,
     read_role,
-    read_text,
 )
 from trainer.tasks.tool_use.conversation import ChatTurn, Conversation
+from trainer.tasks.tool_use.gemini import is_gemini, read_gemini, uses_functions
 from trainer.tasks.tool_use.glaive import calls_functions, is_glaive, read_glaive
+from trainer.tasks.tool_use.parts import read_text
 
 Record = Mapping[str, Any]
 
@@ -72,7 +73,7 @@ def _is_alpaca(record: Record) -> bool:
 
 
 def _chat_calls_tools(record: Record) -> bool:
-    if any(record.get(name) not in (None, "", "[]", []) for name in TOOLS):
+    if find_tools(record) is not None:
         return True
     messages = [message for message in find_chat(record) if isinstance(message, Mapping)]
     roles = [ROLES.get(read_role(message)) for message in messages]
@@ -96,6 +97,7 @@ FORMATS = (
     Format("BFCL", _is_bfcl, _always, read_bfcl),
     Format("xLAM", _is_xlam, _always, read_xlam),
     Format("Glaive", is_glaive, calls_functions, read_glaive),
+    Format("Gemini", is_gemini, uses_functions, read_gemini),
     Format("Hermes", _is_hermes, _always, read_chat),
     Format("ShareGPT", _is_sharegpt, _chat_calls_tools, read_chat),
     Format("OpenAI messages", _is_chat, _chat_calls_tools, read_chat),

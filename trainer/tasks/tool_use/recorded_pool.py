@@ -62,6 +62,7 @@ class _RecordedTool:
             "parameters": dict(self.tool.parameters),
             "replies": rows,
             "echoes": self.echoes,
+            **({"mended": list(self.tool.mended)} if self.tool.mended else {}),
         }
         return WorkerSpec(name=self.worker, kind=KIND, description=self.tool.description, config=config)
 

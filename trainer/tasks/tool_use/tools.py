@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from pool_registry.actions import JsonValue, clean_text
-from pool_registry.schemas.argument_schema import schema_problem
+from pool_registry.schemas.mend_schema import MendedSchema, mend_schema
 from pool_registry.text import one_line, shorten
 from trainer.tasks.tool_use.conversation import Conversation, Tool, ToolCall
 from trainer.tasks.tool_use.loose_json import load_objects
@@ -17,6 +17,7 @@ from trainer.tasks.tool_use.loose_json import load_objects
 MAX_NAME_CHARS = 200
 MAX_DESCRIPTION_CHARS = 1500
 MAX_DEPTH = 20
+FRAMES = ("function", "toolSpec")  # in which OpenAI and Amazon Bedrock put a tool
 # The words of other languages for the types of JSON Schema; "" is any. A word that is not here is any, too.
 TYPES = {
     "object": "object", "dict": "object", "dictionary": "object", "hashmap": "object", "map": "object",
@@ -91,8 +92,9 @@ def _take_one(text: str) -> JsonValue:
 
 
 def _read_tool(value: object, place: int) -> Tool:
-    if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping):
-        value = value["function"]
+    for frame in FRAMES:
+        if isinstance(value, Mapping) and isinstance(value.get(frame), Mapping):
+            value = value[frame]
     name = value.get("name") if isinstance(value, Mapping) else None
     if not isinstance(value, Mapping) or not isinstance(name, str) or not name.strip():
         raise ValueError(f"tools: tool {place} must be an object with a name")
@@ -100,15 +102,17 @@ def _read_tool(value: object, place: int) -> Tool:
     text = value.get("description")
     description = clean_text(text).strip()[:MAX_DESCRIPTION_CHARS] if isinstance(text, str) else ""
     schema = value.get("parameters", value.get("input_schema", value.get("inputSchema")))
-    parameters = read_schema(schema)
-    if problem := _find_problem(json.dumps(parameters)):
-        raise ValueError(f"tools: the schema of {name} cannot be used: {problem}")
-    return Tool(name, description or f"The tool {name}.", parameters)
+    if isinstance(schema, Mapping) and isinstance(schema.get("json"), Mapping):  # Amazon Bedrock's
+        schema = schema["json"]
+    mended = _mend(json.dumps(read_schema(schema)))
+    if mended.problem:
+        raise ValueError(f"tools: the schema of {name} cannot be used: {mended.problem}")
+    return Tool(name, description or f"The tool {name}.", mended.schema, mended.notes)
 
 
 @lru_cache(maxsize=10_000)  # data sets offer the same tools thousands of times
-def _find_problem(schema: str) -> str:
-    return schema_problem(json.loads(schema))
+def _mend(schema: str) -> MendedSchema:
+    return mend_schema(json.loads(schema))
 
 
 def read_schema(value: object) -> dict[str, JsonValue]:
@@ -138,9 +142,13 @@ def _translate(rule: object, depth: int) -> dict[str, Any]:
         return {}
     plain: dict[str, Any] = {key: value for key, value in rule.items() if key not in ("type", "required", "optional")}
     plain |= _translate_type(rule.get("type"))
+    if rule.get("nullable") is True and isinstance(plain.get("type"), str):  # OpenAPI's word, and Gemini's
+        plain["type"] = [plain["type"], "null"]
+        plain |= {"enum": [*plain["enum"], None]} if isinstance(plain.get("enum"), list) else {}
     if "properties" in rule:
         properties = rule["properties"] if isinstance(rule["properties"], Mapping) else {}
-        plain["properties"] = {name: _translate(inner, depth + 1) for name, inner in properties.items()}
+        rules = {name: inner for name, inner in properties.items() if inner is not None}  # Parquet fills in the others'
+        plain["properties"] = {name: _translate(inner, depth + 1) for name, inner in rules.items()}
         plain["required"] = _find_required(rule.get("required"), properties)
     if isinstance(rule.get("items"), Mapping):
         plain["items"] = _translate(rule["items"], depth + 1)

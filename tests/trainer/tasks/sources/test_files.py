@@ -318,6 +318,27 @@ def test_a_chat_that_a_table_holds_as_text_is_a_chat():
     ]
 
 
+def test_contents_of_gemini_are_a_chat():
+    chat = [{"role": "user", "parts": [{"text": "What is 6 x 7?"}]}, {"role": "model", "parts": [{"text": "42"}]}]
+    assert [(query, answer) for query, answer, _ in take(json.dumps({"contents": chat}).encode())] == [
+        ("What is 6 x 7?", 42)
+    ]
+
+
+def test_the_names_of_googles_older_rows_are_known():
+    for names in (("text_input", "output"), ("input_text", "output_text")):
+        row = dict(zip(names, ("What is 6 x 7?", "42"), strict=True))
+        assert [(query, answer) for query, answer, _ in take(json.dumps(row).encode())] == [("What is 6 x 7?", 42)]
+
+
+@pytest.mark.parametrize("name", ["contents", "messages"])
+def test_a_column_of_chats_that_holds_none_gives_no_task(name):
+    content = json.dumps({"id": 7, name: "Tea is a drink."}).encode()
+    problem = f"{name}: this is no chat, a list of messages with roles; choose columns of queries and answers"
+    assert list_problems(content) == {1: problem}
+    assert take(content, query_column="id", answer_column=name) == [("7", "Tea is a drink.", None)]
+
+
 def test_articles_of_squad_are_questions_with_their_paragraphs():
     question = {"question": "Where is Graz?", "id": "1", "answers": [{"text": "Austria", "answer_start": 11}]}
     paragraph = {"context": "Graz is in Austria.", "qas": [question, {"question": "Why?", "id": "2", "answers": []}]}

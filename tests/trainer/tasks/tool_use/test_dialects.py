@@ -19,7 +19,42 @@ OPENAI = [
     {"role": "tool", "tool_call_id": "1", "content": "12"},
     {"role": "assistant", "content": "12 packets."},
 ]
+CAPITALS = {"type": "OBJECT", "properties": {"item": {"type": "STRING"}}, "required": ["item"]}
+DECLARED = {"functionDeclarations": [{**STOCK, "parameters": CAPITALS}]}
+GEMINI = [
+    {"role": "user", "parts": [{"text": "How much tea?"}]},
+    {"role": "model", "parts": [
+        {"text": "The stock, then.", "thought": True},
+        {"functionCall": {"id": "1", "name": "get_stock", "args": {"item": "tea"}}, "thoughtSignature": "c2ln"},
+    ]},
+    {"role": "user", "parts": [
+        {"functionResponse": {"id": "1", "name": "get_stock", "response": {"output": 12}}},
+    ]},
+    {"role": "model", "parts": [{"text": "12 packets."}]},
+]  # fmt: skip
 DIALECTS = {
+    "Gemini": {"contents": GEMINI, "tools": [DECLARED]},
+    "Gemini in a text": {"contents": json.dumps(GEMINI), "tools": json.dumps([DECLARED])},
+    "Gemini in the words of Python": {
+        "system_instruction": None,
+        "contents": [
+            {"parts": {"text": "How much tea?"}},
+            {"role": "MODEL", "parts": [
+                {"text": None, "function_call": {"name": "get_stock", "args": {"item": "tea"}}},
+            ]},
+            {"role": "tool", "parts": [{"function_response": {
+                "name": "get_stock", "response": {"name": "get_stock", "content": "12"},
+            }}]},
+            {"role": "model", "parts": [{"text": "12 packets.", "function_call": None}]},
+        ],
+        "tools": [{"google_search": {}}, {"function_declarations": [
+            {"name": "get_stock", "description": "Stock of an item.", "parameters_json_schema": WORDS},
+        ]}],
+    },
+    "Gemini in a batch": {
+        "request": {"contents": GEMINI[:-1], "tools": [DECLARED]},
+        "response": {"candidates": [{"content": GEMINI[-1], "finishReason": "STOP"}]},
+    },
     "a chat in a text": {"messages": json.dumps(OPENAI), "tools": json.dumps([STOCK])},
     "a chat in a text of Python": {"messages": repr(OPENAI), "tools": [STOCK]},
     "Anthropic": {
@@ -35,6 +70,76 @@ DIALECTS = {
             {"role": "assistant", "content": [{"type": "text", "text": "12 packets."}]},
         ],
     },
+    "Anthropic with thoughts": {
+        "system": [{"type": "text", "text": ""}],
+        "tools": [STOCK],
+        "messages": [
+            {"role": "user", "content": "How much tea?"},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "The stock, then.", "signature": "c2ln"},
+                {"type": "tool_use", "id": "1", "name": "get_stock", "input": {"item": "tea"}},
+            ]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "12"}]},
+            {"role": "assistant", "content": "12 packets."},
+        ],
+    },
+    "Amazon Bedrock": {
+        "toolConfig": {"tools": [{"toolSpec": {**STOCK, "inputSchema": {"json": WORDS}}}]},
+        "messages": [
+            {"role": "user", "content": [{"text": "How much tea?"}]},
+            {"role": "assistant", "content": [
+                {"reasoningContent": {"reasoningText": {"text": "The stock, then."}}},
+                {"toolUse": {"toolUseId": "1", "name": "get_stock", "input": {"item": "tea"}}},
+            ]},
+            {"role": "user", "content": [{"toolResult": {"toolUseId": "1", "content": [{"json": 12}]}}]},
+            {"role": "assistant", "content": [{"text": "12 packets."}]},
+        ],
+    },
+    "OpenAI's responses": {
+        "tools": [{"type": "function", **STOCK}],
+        "input": [{"role": "user", "content": [{"type": "input_text", "text": "How much tea?"}]}],
+        "output": [
+            {"type": "reasoning", "summary": []},
+            {"type": "function_call", "call_id": "1", "name": "get_stock", "arguments": '{"item": "tea"}'},
+            {"type": "function_call_output", "call_id": "1", "output": "12"},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "12 packets."}]},
+        ],
+    },
+    "the AI SDK": {
+        "tools": [STOCK],
+        "messages": [
+            {"role": "user", "content": "How much tea?"},
+            {"role": "assistant", "content": [
+                {"type": "tool-call", "toolCallId": "1", "toolName": "get_stock", "input": {"item": "tea"}},
+            ]},
+            {"role": "tool", "content": [{
+                "type": "tool-result", "toolCallId": "1", "toolName": "get_stock",
+                "output": {"type": "json", "value": 12},
+            }]},
+            {"role": "assistant", "content": "12 packets."},
+        ],
+    },
+    "the AI SDK's page": {
+        "tools": [STOCK],
+        "messages": [
+            {"id": "a", "role": "user", "parts": [{"type": "text", "text": "How much tea?"}]},
+            {"id": "b", "role": "assistant", "parts": [
+                {"type": "step-start"},
+                {"type": "tool-get_stock", "toolCallId": "1", "input": {"item": "tea"}, "output": 12},
+                {"type": "text", "text": "12 packets."},
+            ]},
+        ],
+    },
+    "the AI SDK's older page": {
+        "tools": [STOCK],
+        "messages": [
+            {"role": "user", "content": "How much tea?"},
+            {"role": "assistant", "content": "12 packets.", "toolInvocations": [
+                {"state": "result", "toolCallId": "1", "toolName": "get_stock", "args": {"item": "tea"}, "result": 12},
+            ]},
+        ],
+    },
+    "TRL's pairs": {"tools": [STOCK], "prompt": OPENAI[:1], "completion": OPENAI[1:]},
     "LangChain": {
         "tools": [STOCK],
         "messages": [
@@ -61,11 +166,27 @@ DIALECTS = {
     },
 }  # fmt: skip
 
+WRITTEN = {
+    "Llama": '<|python_tag|>{"name": "get_stock", "parameters": {"item": "tea"}}<|eom_id|>',
+    "Llama's functions": '<function=get_stock>{"item": "tea"}</function>',
+    "Llama's lists": '<|python_tag|>[get_stock(item="tea")]',
+    "Mistral": '[TOOL_CALLS] [{"name": "get_stock", "arguments": {"item": "tea"}}]</s>',
+    "Nemotron": '<TOOLCALL>[{"name": "get_stock", "arguments": {"item": "tea"}}]</TOOLCALL>',
+    "Qwen": '<tool_call>\n{"name": "get_stock", "arguments": {"item": "tea"}}\n</tool_call>',
+    "Qwen's coder": "<tool_call>\n<function=get_stock>\n<parameter=item>\ntea\n</parameter>\n</function>\n</tool_call>",
+}
+DIALECTS |= {
+    name: {"tools": [STOCK], "messages": [OPENAI[0], {"role": "assistant", "content": text}, *OPENAI[2:]]}
+    for name, text in WRITTEN.items()
+}
+
 
 @pytest.mark.parametrize("record", DIALECTS.values(), ids=DIALECTS)
 def test_every_dialect_is_the_same_conversation(record):
     _, conversation = read_record(record)
-    assert [tool.name for tool in conversation.tools] == ["get_stock"]
+    row = find_format(record)
+    assert row is not None and row.calls_tools(record)
+    assert [(tool.name, dict(tool.parameters)) for tool in conversation.tools] == [("get_stock", WORDS)]
     question, call, answer = conversation.turns
     assert question.text == "How much tea?" and answer.text == "12 packets." and not call.text
     assert [(made.tool, made.arguments, made.output) for made in call.calls] == [("get_stock", {"item": "tea"}, 12)]
@@ -90,3 +211,46 @@ def test_functions_of_glaive_that_are_no_json_are_a_problem_of_their_record():
         read_record(record)
     row = find_format(record)
     assert row is not None and row.calls_tools(record)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ({"role": "narrator", "parts": [{"text": "a"}]}, "content 2: the role 'narrator' is not known here"),
+        ({"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": ""}}]}, r"no text \(inlineData\)"),
+        ({"role": "user", "parts": [{"functionCall": {"name": "f"}}]}, "the role is user, not model"),
+        ({"role": "model", "parts": [{"functionCall": {"args": {}}}]}, "content 2: a call has no name"),
+        ({"role": "tool", "parts": [{"functionResponse": {"response": {}}}]}, "no call before it waits for one"),
+        ("hello", "content 2: this must be an object with a role and parts"),
+    ],
+)
+def test_a_content_of_gemini_that_is_wrong_is_named_by_its_place(content, problem):
+    with pytest.raises(ValueError, match=problem):
+        read_record({"contents": [GEMINI[0], content]})
+
+
+def test_a_system_instruction_and_a_chat_without_tools_are_read():
+    record = {"systemInstruction": {"parts": [{"text": "Be brief."}]}, "contents": [GEMINI[0], GEMINI[-1]]}
+    name, conversation = read_record(record)
+    row = find_format(record)
+    assert row is not None and name == "Gemini" and not row.calls_tools(record)
+    assert [(turn.speaker, turn.text) for turn in conversation.turns] == [
+        ("system", "Be brief."),
+        ("user", "How much tea?"),
+        ("assistant", "12 packets."),
+    ]
+
+
+def test_a_schema_that_cannot_be_used_as_it_stands_loses_no_tool():
+    odd = {"type": "OBJECT", "properties": {"item": {"type": "STRING", "pattern": "(?<", "nullable": True}}}
+    tools = [{"functionDeclarations": [{"name": "get_stock", "parameters": odd}]}]
+    _, conversation = read_record({"contents": GEMINI, "tools": tools})
+    (tool,) = conversation.tools
+    assert tool.parameters["properties"] == {"item": {"type": ["string", "null"]}}
+    assert any("pattern" in note for note in tool.mended)
+
+
+def test_marks_of_calls_that_hold_none_are_a_problem_and_no_lesson():
+    for text in ("<TOOLCALL>get the stock</TOOLCALL>", "[TOOL_CALLS] the stock", "<function=get_stock>tea</function>"):
+        with pytest.raises(ValueError, match=r"message 2: .*is no JSON"):
+            read_record({"messages": [OPENAI[0], {"role": "assistant", "content": text}]})

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pool_registry.schemas.argument_schema import schema_problem
-from tests.trainer.support.tool_use_files import BFCL_ANSWER, BFCL_QUESTION, HERMES, OPENAI, SHAREGPT, XLAM
+from tests.trainer.support.tool_use_files import BFCL_ANSWER, BFCL_QUESTION, GEMINI, HERMES, OPENAI, SHAREGPT, XLAM
 from trainer.errors import UnusableTasks
 from trainer.tasks.sources.files.reader import ReadOptions
 from trainer.tasks.tool_use.places import read_tool_bytes
@@ -22,7 +22,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
-RECORDS = [OPENAI, SHAREGPT, HERMES, XLAM, {**BFCL_QUESTION, **BFCL_ANSWER}]
+RECORDS = [OPENAI, SHAREGPT, GEMINI, HERMES, XLAM, {**BFCL_QUESTION, **BFCL_ANSWER}]
 
 
 @st.composite

@@ -133,8 +133,8 @@ def test_problems_are_said_by_line_in_plain_sentences():
         6: "no tool is called in it, so it makes no task",
         7: "the call of get_stock does not fit its tool: item: this is missing",
         8: "question: there must be as many turns as in ground_truth",
-        9: "this is of none of the formats BFCL, xLAM, Glaive, Hermes, ShareGPT, OpenAI messages, Alpaca: its fields "
-        "are a",
+        9: "this is of none of the formats BFCL, xLAM, Glaive, Gemini, Hermes, ShareGPT, OpenAI messages, Alpaca: its "
+        "fields are a",
         10: "the query is the same as on line 1; remove one of them",
     }
 
@@ -179,6 +179,13 @@ def test_a_tool_without_recorded_answers_returns_the_call_with_a_label():
     )
     assert recorded.pool.workers[0].config["echoes"] is True
     assert make(write_lines(SHAREGPT)).pool.workers[0].config["echoes"] is False
+
+
+def test_what_was_changed_in_a_schema_stands_on_the_card():
+    odd = {**STOCK, "parameters": {"type": "object", "properties": {"item": {"type": "string", "pattern": "(?<"}}}}
+    (worker,) = make(write_lines({**SHAREGPT, "tools": json.dumps([odd])})).pool.workers
+    assert any("pattern" in note for note in worker.config["mended"])
+    assert "mended" not in make(write_lines(SHAREGPT)).pool.workers[0].config
 
 
 def test_tools_of_one_name_with_other_arguments_are_two_workers():
@@ -232,6 +239,7 @@ def test_questions_and_plain_chats_are_no_data_sets_of_tool_use():
         {"question": "a", "answer": "b"},
         plain,
         {"instruction": "a", "output": "b"},
+        {"contents": [{"role": "user", "parts": [{"text": "a"}]}, {"role": "model", "parts": [{"text": "b"}]}]},
     ):
         assert read_tool_bytes(write_lines(record), "this", OPTIONS) is None
 

@@ -22,13 +22,18 @@ SPLIT_VALUES = {name: name for name in SPLITS} | {
     "testing": "test",
     "eval": "test",
 }
-ROLES = {"human": "user", "gpt": "assistant"}  # ShareGPT's words
-_CHAT = re.compile(r'\s*\[\s*\{\s*"(?:role|from|content|value)"')
+ROLES = {"human": "user", "gpt": "assistant", "model": "assistant", "chatbot": "assistant"}
+NO_CHAT = "this is no chat, a list of messages with roles; choose columns of queries and answers"
+SPEECH = ("content", "value", "parts")
+_CHAT = re.compile(r'\s*\[\s*\{\s*"(?:role|from|content|value|parts)"')
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 
 
 def write_fields(row: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
-    """The fields of a task's line. What a row lacks is left out, and what cannot be read stays as it is."""
+    """The fields of a task's line. What a row lacks is left out, and what cannot be read stays as it is. Raises
+    ValueError where a column of chats holds none."""
+    if lacking := [name for name in columns.chats if not list_messages(row.get(name))]:
+        raise ValueError(f"{lacking[0]}: {NO_CHAT}")
     fields: dict[str, Any] = {"query": read_query(row.get(columns.query))}
     context = read_query(row.get(columns.context))
     if isinstance(context, str) and context:
@@ -118,24 +123,33 @@ def _unwrap(cell: object) -> object:
     return [cell["value"], *aliases] if "value" in cell and isinstance(aliases, list) else cell.get("value", cell)
 
 
-def _find_last(cell: object, role: str) -> object:
-    """The last thing that a role wrote in a chat; of a chat in a list, or in the text of one, as of one. Any other cell
-    as it is."""
+def list_messages(cell: object) -> list[Mapping[str, Any]]:
+    """The messages of a chat, in a list, in a list of one list or in the text of one; none of any other cell."""
     if isinstance(cell, str) and _CHAT.match(cell):
         try:
             cell = json.loads(cell)
         except (ValueError, RecursionError):
-            return cell
+            return []
     if isinstance(cell, list) and len(cell) == 1 and isinstance(cell[0], list):
         cell = cell[0]
-    if not isinstance(cell, list) or not cell or not all(isinstance(item, Mapping) for item in cell):
+    return cell if isinstance(cell, list) and all(isinstance(item, Mapping) for item in cell) else []
+
+
+def _find_last(cell: object, role: str) -> object:
+    """The last thing that a role wrote in a chat. Any other cell as it is."""
+    messages = list_messages(cell)
+    if not messages:
         return cell
-    spoken = (item for item in reversed(cell) if _read_role(item) == role)
-    return next((_join_parts(item.get("content", item.get("value"))) for item in spoken), None)
+    spoken = (item for item in reversed(messages) if _read_role(item) == role)
+    return next((_join_parts(_find_speech(item)) for item in spoken), None)
+
+
+def _find_speech(message: Mapping[str, Any]) -> object:
+    return next((message[name] for name in SPEECH if message.get(name) is not None), None)
 
 
 def _read_role(message: Mapping[str, Any]) -> str:
-    role = str(message.get("role", message.get("from", "")))
+    role = str(message.get("role", message.get("from", ""))).casefold()
     return ROLES.get(role, role)
 
 
@@ -143,4 +157,6 @@ def _join_parts(content: object) -> object:
     """The text of a message, which may be in parts."""
     if not isinstance(content, list):
         return content
-    return "\n".join(str(part["text"]) for part in content if isinstance(part, Mapping) and "text" in part)
+    return "\n".join(
+        str(part["text"]) for part in content if isinstance(part, Mapping) and part.get("text") is not None
+    )

@@ -12,7 +12,7 @@ from trainer.errors import UnusableTasks
 # Names without case, spaces, hyphens and underscores. A data set has one of the first group, else one of the next.
 QUERY_NAMES = (
     ("question", "query", "problem", "prompt", "questions", "q", "frage", "pregunta", "domanda", "vraag"),
-    ("instruction", "input", "inputs"),
+    ("instruction", "input", "inputs", "inputtext", "textinput"),
 )
 ANSWER_NAMES = (
     (
@@ -20,9 +20,9 @@ ANSWER_NAMES = (
         "correctanswer", "answerkey", "finalanswer", "groundtruth", "gold", "goldanswer", "a", "antwort", "réponse",
         "respuesta", "risposta", "antwoord",
     ),
-    ("solution", "output", "outputs", "response", "completion", "reference"),
+    ("solution", "output", "outputs", "outputtext", "response", "completion", "reference"),
 )  # fmt: skip
-CHAT_NAMES = (("messages", "conversations", "conversation"),)
+CHAT_NAMES = (("messages", "conversations", "conversation", "contents"),)
 CHOICE_NAMES = (("choices", "options"),)
 SPLIT_NAMES = (("split", "subset"),)
 # A query's column, and the one that it is read with (Alpaca, SQuAD).
@@ -35,13 +35,15 @@ _FILL = re.compile(r"[\s_-]+")
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns that tasks are read from; `split`, `context` and `choices` are "" where there is none."""
+    """The columns that tasks are read from; `split`, `context` and `choices` are "" where there is none. In `chats`
+    there must be a chat: no person chose them, or one holds queries and answers."""
 
     query: str
     answer: str
     split: str = ""
     context: str = ""
     choices: str = ""
+    chats: tuple[str, ...] = ()
 
     def list_unused(self, columns: Sequence[str]) -> list[str]:
         """The columns that no task is read from."""
@@ -73,12 +75,14 @@ class ColumnChooser:
         is_own = not self.takes_first and {"query", "answer"} <= {normalize_name(name) for name in columns}
         query = self._choose(columns, "queries", self.query or "query" * is_own, QUERY_NAMES)
         answer = self._choose(columns, "answers", self.answer or "answer" * is_own, ANSWER_NAMES)
-        if query == answer and not _match([query], CHAT_NAMES):
+        if query == answer and not is_chat_name(query):
             raise self._refuse(columns, f"queries and answers cannot both be in {query!r}; choose two")
         split = next(iter(_match(columns, SPLIT_NAMES)), "")
         contexts = [name for name in columns if normalize_name(name) == CONTEXTS.get(normalize_name(query))]
         choices = next((name for name in _match(columns, CHOICE_NAMES) if name not in (query, answer)), "")
-        return Columns(query, answer, split, next((name for name in contexts if name != answer), ""), choices)
+        context = next((name for name in contexts if name != answer), "")
+        chats = [name for name, chosen in ((query, self.query), (answer, self.answer)) if not chosen or query == answer]
+        return Columns(query, answer, split, context, choices, tuple(filter(is_chat_name, dict.fromkeys(chats))))
 
     def _choose(self, columns: Sequence[str], what: str, chosen: str, names: tuple[tuple[str, ...], ...]) -> str:
         if chosen:
@@ -102,6 +106,11 @@ class ColumnChooser:
     def _refuse(self, columns: Sequence[str], reason: str) -> UnclearColumns:
         shown = [shorten(one_line(name), MAX_NAME_CHARS) for name in columns[:SHOWN]] + ["..."] * (len(columns) > SHOWN)
         return UnclearColumns(columns, f"{self.source} has the columns {', '.join(shown)}, and {reason}")
+
+
+def is_chat_name(column: str) -> bool:
+    """Whether a column is known for chats, which hold queries and answers."""
+    return bool(_match([column], CHAT_NAMES))
 
 
 def is_known_pair(columns: Sequence[str]) -> bool:

@@ -124,7 +124,10 @@ def _parse(row: Row, chosen: Columns | None, family: str) -> FileLine:
         return FileLine(row.number, row.raw, None, None, (row.problem,))
     if row.record is None or chosen is None:
         return parse_line(row.raw, family, row.number)
-    fields = write_fields(row.record, chosen)
+    try:
+        fields = write_fields(row.record, chosen)
+    except ValueError as error:
+        return FileLine(row.number, "", None, None, (str(error),))
     try:
         raw = _ENCODER.encode(fields)
     except (ValueError, RecursionError):
