@@ -26,10 +26,10 @@ from pool_registry.text import one_line, shorten
 from studio.episode_documents.follow_up import describe_reader
 from studio.follow_ups import MAX_TEXT_CHARS, NotContinued, ReadyFollowUp, read_follow_up
 from studio.model_server.conversation import Exchange, write_asked_first
+from studio.model_server.errors import FOLLOW_UP_HEADER
 from studio.model_server.request import EpisodeRequest
 from studio.model_server.which_question import choose, read_choices
 
-FOLLOW_UP_HEADER = "x-podium-follow-up"
 MAX_HEADER_CHARS = 1000
 SAME = 3
 MAX_KEPT = 10_000  # answers whose runs are remembered, the latest

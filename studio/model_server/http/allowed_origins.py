@@ -13,8 +13,7 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from pool_registry.errors import PoolError
-from studio.model_server.chat_follow_ups import FOLLOW_UP_HEADER
-from studio.model_server.errors import IGNORED_HEADER, TRACE_HEADER
+from studio.model_server.errors import FOLLOW_UP_HEADER, IGNORED_HEADER, TRACE_HEADER
 from studio.model_server.sides import DEPLOYMENT_HEADER, ORCHESTRATOR_HEADER
 
 SIDE = (ORCHESTRATOR_HEADER, DEPLOYMENT_HEADER)

@@ -10,9 +10,11 @@ from fastapi.testclient import TestClient
 
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
+from studio.deployments.states import DeploymentOptions, ServingSide
 from studio.episode_documents.view import build_episode_view
 from studio.model_server.app import create_model_app
 from studio.model_server.service import ServedModel
+from studio.model_server.sides import build_served_model
 from studio.model_server.which_question import choose, read_choices, write_choices
 from studio.prepare import prepare_store
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
@@ -184,6 +186,13 @@ def test_a_request_or_the_server_switches_it_off(client, store):
         chat.ask("What is 6 * 7?")
         chat.ask("and 8 * 9?")
         assert chat.follow_up is None
+
+
+def test_a_deployment_switches_it_off():
+    serving = ServingSide(pool="p", pool_version=1, orchestrator="direct")
+    assert build_served_model("d", serving).follow_ups
+    options = DeploymentOptions(follow_ups=False)
+    assert not build_served_model("d", serving.model_copy(update={"options": options})).follow_ups
 
 
 def test_a_stream_tells_how_the_message_was_read(client):
