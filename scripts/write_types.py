@@ -31,6 +31,7 @@ from studio.pages.pool.orchestrator_list import OrchestratorLine
 from studio.pages.publish import schema as publish
 from studio.pages.run import what_if_documents as what_if
 from studio.pages.run.follow_up_routes import FollowUpReply, FollowUpRuns
+from studio.pages.run.share_routes import NewShare, ShareList
 from studio.pages.serve.schema import NewToken, ServeState
 from studio.pages.tasks.documents import CandidatesDocument
 from studio.pages.traces.routes import TracePage
@@ -66,6 +67,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     JobLine,
     JobView,
     LogText,
+    NewShare,
     NewToken,
     NoticesDocument,
     OrchestratorLine,
@@ -78,6 +80,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     RolloutPage,
     SearchHit,
     ServeState,
+    ShareList,
     SmallGraph,
     StepDetail,
     TasksDocument,

@@ -31,7 +31,7 @@ from studio.cli.options import (
     WithoutWorkerOption,
     open_prepared_store,
 )
-from studio.cli.runs import approvals, credit, follow_up, rollout, what_if
+from studio.cli.runs import approvals, credit, follow_up, rollout, share, what_if
 from studio.cli.runs.result import print_run
 from studio.cli.serving import deployments, mcp, serve
 from trainer.__main__ import tasks_app
@@ -62,6 +62,7 @@ app.command()(improve.improve)
 app.command()(notices.notices)
 app.command()(restore.restore)
 app.command()(rollout.rollout)
+app.command()(share.share)
 app.command("delete")(housekeeping.delete)
 app.command("rename")(housekeeping.rename)
 app.command("tidy")(housekeeping.tidy)

@@ -29,6 +29,7 @@ from studio.access.permissions import Need, Permissions
 from studio.access.request_guards import GRADIO_ROUTES, LOOPBACK, GradioGate, SameOrigin
 from studio.access.roles import UserRole
 from studio.export.routes import export_routes
+from studio.export.shared_page import shared_page_routes
 from studio.frame.added_pages import draw_page, include_routes
 from studio.frame.bad_requests import answer_bad_requests
 from studio.frame.navigation import PAGES
@@ -61,6 +62,7 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
     for folder in ("web", "fonts"):  # not below /assets: that address is Gradio's own
         app.mount(f"/podium/{folder}", StaticFiles(directory=asset(folder)))
     app.include_router(export_routes(runtime))
+    app.include_router(shared_page_routes(runtime))
     app.include_router(upload_routes())
     app.include_router(housekeeping_routes(runtime))
     app.include_router(search_routes(runtime))

@@ -43,10 +43,11 @@ class NotContinued(OrchestratorError):
 
 @dataclass(frozen=True, slots=True)
 class ReadyFollowUp:
-    """A question to run, and what it goes on with."""
+    """A question to run, and what it goes on with; `is_whole`: it was typed as it is, and needs nothing before it."""
 
     query: str
     follow_up: FollowUp
+    is_whole: bool = False
 
 
 def load_origin(store: Store, episode_id: str) -> Episode:
@@ -98,7 +99,7 @@ async def read_follow_up(
     check_query(reading.question)
     by: Literal["rule", "agent"] = "agent" if understanding.agent else "rule"
     follow_up = FollowUp(text, before, by, reading.quotes, understanding.usage, understanding.agent)
-    return ReadyFollowUp(reading.question, follow_up)
+    return ReadyFollowUp(reading.question, follow_up, reading.is_whole)
 
 
 def _take_question(

@@ -77,7 +77,7 @@ class Page {
     this.cards = el("div.space-cards", { role: "group", "aria-label": "Recorded runs" });
     this.cards.append(...this.listed.map((trace) => this.card(trace)));
     const box = el("div.space-page");
-    if (this.listed.length) box.append(el("h2.space-label", {}, "Recorded runs"), this.cards);
+    if (this.listed.length > 1 || (this.listed.length && info.live)) box.append(el("h2.space-label", {}, "Recorded runs"), this.cards);
     box.append(this.player, stage, footing(info));
     root.replaceChildren(box);
     this.follow();

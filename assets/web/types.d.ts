@@ -1188,6 +1188,12 @@ export interface ModelChoice {
   label: string;
 }
 
+/** The address of a new link, in this reply and nowhere else; else why there is none. */
+export interface NewShare {
+  address: string;
+  problem: string;
+}
+
 /** A token, in this reply and nowhere else. */
 export interface NewToken {
   name: string;
@@ -1720,6 +1726,22 @@ export interface ServedView {
   /** The run whose answer was given, where this one is its shadow; else empty. */
   shadow_of: string;
   sentence: string;
+}
+
+/** A link that works, without its token; `mine`: the viewer may take it back. */
+export interface ShareLine {
+  id: string;
+  episode: string;
+  query: string;
+  user: string;
+  created_at: string;
+  expires_at: string;
+  mine: boolean;
+}
+
+/** The links of a run, or all that a person may take back, the latest first. */
+export interface ShareList {
+  links: ShareLine[];
 }
 
 /** A worker and its score for the query. */

@@ -79,7 +79,8 @@ class EarlierRun:
 class FollowUp:
     """That an episode goes on with another run: what was typed, and the runs before, the latest last. Its query is how
     that was understood: by a rule, by a person who wrote or chose it, or by the agent of that name with its `usage`.
-    `quotes` says that it holds a part of an earlier answer."""
+    `quotes` says that it holds a part of an earlier answer. `question` is that question alone, where the query has
+    what a client says beside it."""
 
     text: str
     before: tuple[EarlierRun, ...]
@@ -87,6 +88,7 @@ class FollowUp:
     quotes: bool = False
     usage: Usage = NO_USAGE
     agent: str = ""
+    question: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,12 @@ MAX_QUOTED_CHARS = 80
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A question that stands alone; `quotes` says that it holds a part of an earlier answer."""
+    """A question that stands alone; `quotes` says that it holds a part of an earlier answer, `is_whole` that it was
+    typed as it is."""
 
     question: str
     quotes: bool = False
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ def list_readings(
     if language and (pointer := find_pointer(resolved.text, language)):
         return Understanding(problem=f"no rule says what {_quote(pointer)} stands for")
     if language and asks_by_itself(resolved.text, language):
-        return Understanding((Reading(strip_joining(resolved.text, language), resolved.quotes),))
+        question = strip_joining(resolved.text, language)
+        return Understanding((Reading(question, resolved.quotes, is_whole=not resolved.quotes),))
     fragment = read_fragment(resolved.text, language)
     questions = _list_questions(origin, fragment, workers, language) if fragment.words else []
     if not questions:

@@ -249,7 +249,7 @@ def _first_row(episode_id: str, event: EpisodeStarted, episode: Episode | None) 
         "deployment": event.served_as.deployment if event.served_as else "",
         "side": event.served_as.side if event.served_as else "",
         "shadow_of": event.served_as.shadow_of if event.served_as else "",
-        "continues": event.follow_up.before[-1].episode if event.follow_up else None,
+        "continues": (event.follow_up.before[-1].episode or None) if event.follow_up else None,
     }
 
 

@@ -1,7 +1,8 @@
 """The login of a studio that others can reach.
 
-Everything but the login page and its stylesheet needs a session. A session is a cookie that scripts cannot read and
-that pages of other sites do not send. The database holds the cookie's hash, so that a session can be ended there.
+Everything but the login page, its stylesheet and links to one run each (shared_runs.py) needs a session. A session is a
+cookie that scripts cannot read and that pages of other sites do not send. The database holds the cookie's hash, so that
+a session can be ended there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from studio.access.accounts import SESSION_LASTS, AccountError, Accounts, curren
 from studio.access.login_brake import MAX_IN_LINE, MAX_WAIT_S, LoginBrake, Record, compute_wait_s
 from studio.access.permissions import Permissions, needs
 from studio.access.roles import Rights, RoleRefused, UserRole, current_rights
+from studio.access.shared_runs import ADDRESS
 
 COOKIE = "podium_session"
 OPEN = ("/login", "/podium/web/", "/podium/fonts/")  # what the login page itself is made of
@@ -38,7 +40,7 @@ class LoginWall:
         self._app, self._accounts, self._permissions, self._pages = app, accounts, permissions, frozenset(pages)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket") or _is_open(scope["path"]):
+        if scope["type"] not in ("http", "websocket") or _is_open(scope):
             await self._app(scope, receive, send)
             return
         key = session_key(scope)
@@ -245,7 +247,11 @@ def _set_cookie(answer: Response, request: Request, key: str) -> None:
     )
 
 
-def _is_open(path: str) -> bool:
+def _is_open(scope: Scope) -> bool:
+    """Whether a request needs no session: for the login page, or by a link to one run."""
+    path = scope["path"]
+    if scope.get("method") == "GET" and ADDRESS.fullmatch(path):
+        return True
     return any(path == place or (place.endswith("/") and path.startswith(place)) for place in OPEN)
 
 

@@ -25,7 +25,8 @@ class DeploymentNotFound(PoolError):
 
 
 class DeploymentOptions(BaseModel):
-    """The options of `podium serve` that go with the name: limits of a request, the mode of plans, and recording."""
+    """The options of `podium serve` that go with the name: limits of a request, the mode of plans, recording, and
+    whether messages are read as follow-ups."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -34,6 +35,7 @@ class DeploymentOptions(BaseModel):
     deadline_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     mode: ModeName | None = None
     record: bool = True
+    follow_ups: bool = True
 
 
 class ServingSide(BaseModel):

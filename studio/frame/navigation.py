@@ -64,6 +64,7 @@ BUILT_IN = (
             "run/composer.css",
             "run/keep_task.css",
             "run/follow_up.css",
+            "run/share.css",
             "what_if/what_if.css",
             "approval/approval.css",
             "credit/credit.css",

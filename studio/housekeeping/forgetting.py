@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import ColumnElement, Engine, create_engine, delete, or_
+from sqlalchemy import ColumnElement, Engine, create_engine, delete, event, or_
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Mapped
 from sqlmodel import Session, SQLModel, col, select
@@ -230,6 +230,7 @@ def _forget_in_copies(
     skills that were made of those `gone`."""
     for backup in list_backups(home):
         engine = create_engine(f"sqlite:///{backup.path}")
+        event.listen(engine, "connect", lambda opened, _: opened.execute("PRAGMA foreign_keys=ON"))
         try:
             chosen, under_way = _find_runs(engine, conditions)
             everything = chosen | dict.fromkeys(under_way, "")  # in a copy nothing runs

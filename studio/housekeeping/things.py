@@ -20,6 +20,7 @@ from pool_registry.errors import StorageError
 from pool_registry.storage.pool_store import PoolHeadRow, PoolVersionRow, copy_head, keep_versions
 from pool_registry.text import count_of
 from studio.access.pool_rights import ReadOnlyPoolRow, ReadOnlyPools
+from studio.access.shared_runs import SharedRunRow
 from studio.deployments.states import ServingSide
 from studio.deployments.store import DeploymentChangeRow, Deployments
 from studio.housekeeping.trash import Trash, TrashEntry
@@ -207,6 +208,7 @@ class Things:
                 select(func.count()).where(col(EpisodeRow.what_if_of).in_(ids), col(EpisodeRow.id).not_in(ids))
             ).one()
             stars = session.exec(select(func.count()).where(col(StarRow.episode).in_(ids))).one()
+            links = session.exec(select(func.count()).where(col(SharedRunRow.episode).in_(ids))).one()
         missing = set(ids) - {row.id for row in rows}
         if missing:
             raise StorageError(f"there is no trace {sorted(missing)[0]!r} in this data folder")
@@ -216,6 +218,7 @@ class Things:
         )
         affected = [f"{count_of(variations, 'what-if')} made of them can still be opened"] if variations else []
         affected += [f"SFT would no longer imitate what is starred: {count_of(stars, 'trace')}"] if stars else []
+        affected += [f"nobody opens them by a link any more: {count_of(links, 'link')}"] if links else []
         return Dependents(tuple(blocking), tuple(affected))
 
     def _job_dependents(self, name: str) -> Dependents:

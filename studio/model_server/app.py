@@ -246,7 +246,7 @@ def _start_in_background(request: Request, response: ModelResponse) -> dict[str,
 async def _start_episode(request: Request, checked: EpisodeRequest) -> tuple[Service, ServedEpisode]:
     service: Service = request.app.state.service
     await service.refresh()
-    return service, service.start_episode(checked, request.state.user)
+    return service, service.start_episode(await service.read(checked, request.state.user), request.state.user)
 
 
 def _fingerprint(service: Service) -> str:

@@ -8,14 +8,16 @@ client's tools and their outputs, behind it.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.prompt import write_query
 from studio.model_server.errors import TOO_LARGE, ApiError, invalid_value
 
 MAX_PIECES = 10_000  # messages and parts of them that a request may have: reading one takes some 10 microseconds
+MAX_EXCHANGES = 10  # that a follow-up may go back to
 _TEXTS = ("text", "input_text", "output_text")
 _PARTS = ("content", "output", "tool_calls")
 _ROLES = {
@@ -55,13 +57,25 @@ class ConversationMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """What a user wrote, and what was answered."""
+
+    question: str
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """What a conversation asks: the text of the message to answer, the `query` with the conversation around it, and
-    the types of what the message holds in place of text ("" where it has text)."""
+    the types of what the message holds in place of text ("" where it has text). `before` are the last exchanges before
+    it, `rules` what the system messages say, and `is_last` whether the conversation ends with it."""
 
     text: str
     query: str
     unread: str
+    before: tuple[Exchange, ...] = ()
+    rules: tuple[str, ...] = ()
+    is_last: bool = True
 
 
 def read_question(messages: Sequence[ConversationMessage], param: str) -> Question:
@@ -74,7 +88,26 @@ def read_question(messages: Sequence[ConversationMessage], param: str) -> Questi
     unread = question.left_out if question.has_only_others else ""
     words = question.text if question.has_text else f"[{unread}]"
     query = write_query(words, _list_texts(messages[:place]), _list_texts(messages[place + 1 :]))
-    return Question(question.text, query, unread)
+    rules = tuple(message.text for message in messages if message.role == "system" and message.has_text)
+    is_last = place == len(messages) - 1
+    return Question(question.text, query, unread, _list_exchanges(messages[:place]), rules, is_last)
+
+
+def write_asked_first(question: str, rules: Sequence[str]) -> str:
+    """The query of a question that a conversation with these rules would begin with."""
+    return write_query(question, [("system", text) for text in rules])
+
+
+def _list_exchanges(messages: Sequence[ConversationMessage]) -> tuple[Exchange, ...]:
+    """The last exchanges of a conversation. What stands between a question and the last message of the assistant, such
+    as calls of tools, is left out."""
+    exchanges: deque[Exchange] = deque(maxlen=MAX_EXCHANGES)
+    for message in messages:
+        if message.asks:
+            exchanges.append(Exchange(message.text))
+        elif exchanges and message.role == "assistant" and message.has_text:
+            exchanges[-1] = replace(exchanges[-1], answer=message.text)
+    return tuple(exchanges)
 
 
 def _find_question(messages: Sequence[ConversationMessage]) -> int | None:

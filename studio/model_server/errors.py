@@ -13,6 +13,7 @@ from studio.orchestrators.offers import format_offers, list_offers
 
 TRACE_HEADER = "x-podium-trace"
 IGNORED_HEADER = "x-podium-ignored"  # names of the parameters without effect; the document says why
+FOLLOW_UP_HEADER = "x-podium-follow-up"  # how the last message was read
 # Official clients repeat a failed request twice. An episode costs time and money, so they are told not to.
 NO_RETRY = {"x-should-retry": "false"}
 REQUIRES_APPROVAL = "requires_approval"

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from orchestrator.engine.events import Event, FinalizerEnded, FinalizerStarted, StepEnded, StepStarted, TurnTaken
+from orchestrator.engine.events import (
+    EpisodeStarted,
+    Event,
+    FinalizerEnded,
+    FinalizerStarted,
+    StepEnded,
+    StepStarted,
+    TurnTaken,
+)
 from orchestrator.plan import Step, Turn
 from orchestrator.repairs.table import OWN_TURNS
 from pool_registry.actions import Observation, as_text
 from pool_registry.text import one_line, shorten
+from studio.episode_documents.follow_up import describe_reader
 
 MAX_CHARS = 100  # of a step's arguments or error
 
@@ -35,6 +44,9 @@ class EpisodeProgress:
     def describe(self, event: Event) -> str | None:
         """Describe an event in a line that ends with a line break; None for events without a line."""
         match event:
+            case EpisodeStarted():
+                read = event.follow_up
+                return f"{describe_reader(read).capitalize()}: {shorten(read.question, MAX_CHARS)}\n" if read else None
             case TurnTaken():
                 return self._describe_turn(event.round, event.turn)
             case StepStarted():

@@ -15,6 +15,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictBool, Val
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from orchestrator.engine.events import FollowUp
 from pool_registry.actions import JsonValue
 from pool_registry.calls.run_limits import NO_RUN_LIMITS, RunLimits, build_run_limits
 from pool_registry.deployment_mode import ModeName
@@ -25,6 +26,7 @@ from studio.model_server.answer_form import ANY_OBJECT, AnswerForm
 from studio.model_server.client_tools import ClientTool, read_client_tool
 from studio.model_server.conversation import (
     ConversationMessage,
+    Exchange,
     Question,
     check_count,
     explain_left_out,
@@ -62,10 +64,11 @@ class RequestLimits(BaseModel):
 class RunOptions(RequestLimits):
     """What a request says under `podium`: its limits, a deployment mode, which only ever tightens the server's, workers
     that are not called, who may see the outputs of which (RunLimits), and whether the pool's finalizer may write the
-    answer."""
+    answer, and whether the last message is read as a follow-up of those before it."""
 
     mode: ModeName | None = None
     finalizer: StrictBool = True
+    follow_ups: StrictBool = True
     without_workers: tuple[str, ...] = Field(default=(), max_length=MAX_NAMES)
     seen_by: dict[str, tuple[str, ...]] = Field(default_factory=dict, max_length=MAX_NAMES)
 
@@ -110,7 +113,9 @@ class EpisodeRequest:
     `question` is the last message alone, `outputs` those of the client's tools that it brings, by the calls' ids.
     `settings` are for the pool's agents; `max_answer_tokens`, `stop` and `form` concern the answer alone. `ignored`
     says what had no effect, and why, `unread` what the question holds in place of text. `record` is off
-    where nothing of it may be stored; `keep` and `background` belong to the Responses API.
+    where nothing of it may be stored; `keep` and `background` belong to the Responses API. `before` are the
+    exchanges before the question and `rules` the conversation's system messages; with `follow_ups` it is read as a
+    follow-up (chat_follow_ups.py): `follow_up` says how it was, `readings` what it may mean where that has to be asked.
     """
 
     query: str
@@ -134,6 +139,11 @@ class EpisodeRequest:
     for_person: bool = True  # the answer is put into words
     run_limits: RunLimits = NO_RUN_LIMITS
     unread: str = ""
+    before: tuple[Exchange, ...] = ()
+    rules: tuple[str, ...] = ()
+    follow_ups: bool = False
+    follow_up: FollowUp | None = None
+    readings: tuple[str, ...] = ()
 
 
 class RequestBase(SamplingFields):
@@ -172,6 +182,9 @@ class RequestBase(SamplingFields):
             unread=question.unread,
             settings=self.list_settings(),
             record=self._record,
+            before=question.before,
+            rules=question.rules,
+            follow_ups=self.podium.follow_ups and question.is_last and not question.unread,
         )
 
 

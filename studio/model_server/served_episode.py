@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from studio.episode_documents.chance import measure_chance
 from studio.episode_documents.final_answer import build_final_view
 from studio.episode_documents.schema import FinalAnswerView
 from studio.episodes import RecordedRun
+from studio.model_server.chat_follow_ups import describe_for_client, write_header
 from studio.model_server.client_tools import ClientCall
 from studio.model_server.errors import ApiError, ApprovalRequired, episode_error, refuse_unrecorded, unfit_answer
 from studio.model_server.progress import EpisodeProgress
@@ -38,7 +39,7 @@ class ServedAnswer:
     `ignored` says what of the request had no effect, `fallback` why the pool's fallback answered ("" where it did
     not), `agreement` how many of its drawn plans came to the answer (None where one was written at a time), `final` who
     wrote the final answer, with the plan's own (None where none was on), `chance` how likely the answer is right,
-    `value` the plan's own answer where `text` puts it into words.
+    `value` the plan's own answer where `text` puts it into words, `follow_up` how the message was read as a follow-up.
     """
 
     text: str
@@ -51,6 +52,7 @@ class ServedAnswer:
     final: FinalAnswerView | None = None
     chance: AnswerChance | None = None
     value: JsonValue = None
+    follow_up: Mapping[str, Any] | None = None
 
     def report(self, trace: str | None) -> dict[str, Any]:
         """Our own field `podium` of the answer's document; `trace` is None where nothing was recorded."""
@@ -61,14 +63,16 @@ class ServedAnswer:
         final = {"final": self.final.model_dump(include=names)} if self.final and self.final.worker else {}
         value = {"value": self.value} if self.final and not self.final.worker else {}
         ignored = dict(self.ignored or {})
-        return {"trace": trace, "ignored": ignored, **fallback, **agreement, **chance, **final, **value}
+        read = self.follow_up or {}
+        return {"trace": trace, "ignored": ignored, **fallback, **agreement, **chance, **final, **value, **read}
 
 
 class ServedEpisode:
     """One episode that answers a request, or several where it calls the client's tools, and the sink of its events.
 
     Iterate over `events`, then ask for the `answer`. `stop` ends it; `release` does, unless it waits for the client.
-    Without `record` no event is stored. `headers` say which side of a deployment it is.
+    Without `record` no event is stored. `headers` say which side of a deployment it is. `on_answer` hears the text of
+    the answer.
     """
 
     def __init__(
@@ -80,7 +84,8 @@ class ServedEpisode:
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self._store, self.setup, self.user, self.record = store, setup, user, record
-        self.headers = dict(headers or {})
+        self.headers = {**(headers or {}), **write_header(setup.request)}
+        self.on_answer: Callable[[str], None] = lambda _: None
         self.request = setup.request
         self.waits = False
         self.requests = 1
@@ -188,7 +193,9 @@ class ServedEpisode:
         final = build_final_view(episode)
         chance = measure_chance(episode, self.setup.orchestrator)
         value, usage = episode.answer, self._take_usage()
-        return ServedAnswer(text, finish, usage, (), self.ignored, fallback, agreement, final, chance, value)
+        self.on_answer(text)
+        read = describe_for_client(self.setup.request)
+        return ServedAnswer(text, finish, usage, (), self.ignored, fallback, agreement, final, chance, value, read)
 
     async def result(self) -> tuple[Episode, EpisodeEnded]:
         """Wait for the finished episode and how it ended. Raises ApprovalRequired when its plan waits for a person."""

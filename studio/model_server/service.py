@@ -25,6 +25,7 @@ from pool_registry.errors import WorkerFault
 from studio.approvals import WaitingPlan, claim_plan
 from studio.episodes import prepare_resumed, prepare_run
 from studio.model_server.approvals import Approvals
+from studio.model_server.chat_follow_ups import AnsweredRuns, read_chat
 from studio.model_server.client_tools import read_episode_id
 from studio.model_server.errors import ApiError, invalid_value
 from studio.model_server.kept_responses import KeptResponses
@@ -57,6 +58,7 @@ class Service:
         self.approvals = Approvals(store, self)
         self.responses = KeptResponses(store.home)
         self.responses.delete_old()
+        self._runs = AnsweredRuns(store.traces)
         self.answered = self.failed = 0  # runs that ended with an answer, and without one
         self._shadows = Shadows(store, lambda: self.running)
         self._warming = asyncio.create_task(self._warm_up())
@@ -87,6 +89,11 @@ class Service:
             self._warming = asyncio.create_task(self._warm_up())
             await self._close_unused()
 
+    async def read(self, request: EpisodeRequest, user: str) -> EpisodeRequest:
+        """The request with its last message read as a follow-up of those before it, where that is on."""
+        side = self.sides.choose(request, user)
+        return await read_chat(request, side.pool, self._runs, user) if side.model.follow_ups else request
+
     def start_episode(self, request: EpisodeRequest, user: str) -> ServedEpisode:
         """Start an episode, or go on with the one that waits for the outputs which the request brings. Raises ApiError
         when too many run or the query is not usable.
@@ -114,6 +121,7 @@ class Service:
                 self.store, setup.pool, setup.orchestrator, setup.query,
                 user=user, source=SERVED, limits=setup.take_limits(allowed), sink=episode, graded=False,
                 mode=mode, wrap=setup.wrap, for_person=setup.for_person, served_as=side.served_as,
+                follow_up=request.follow_up,
             )  # fmt: skip
         except InvalidQuery as error:
             raise ApiError(400, str(error), "invalid_value") from error
@@ -149,7 +157,12 @@ class Service:
     def _follow(self, episode: ServedEpisode, task: asyncio.Task[Episode]) -> None:
         self._episodes[episode.id] = episode
         self._tasks.add(task)
+        episode.on_answer = lambda text: self._keep_run(episode, text)
         task.add_done_callback(lambda done: self._let_go(episode, done))
+
+    def _keep_run(self, episode: ServedEpisode, text: str) -> None:
+        if episode.record:
+            self._runs.keep(episode.user, episode.request, text, episode.id)
 
     def _let_go(self, episode: ServedEpisode, task: asyncio.Task[Episode]) -> None:
         """Forget an episode that is over; of one whose plan waits keep what its request came with."""
@@ -158,7 +171,8 @@ class Service:
         ended = None if task.cancelled() or task.exception() is not None else task.result().ended
         if ended is not None and ended.outcome == "answered":
             self.answered += 1
-            self._shadows.offer(self.sides, episode)
+            if not episode.setup.request.readings:
+                self._shadows.offer(self.sides, episode)
         elif ended is not None or task.cancelled() or task.exception() is not None:
             self.failed += 1
         else:

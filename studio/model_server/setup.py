@@ -24,6 +24,7 @@ from studio.model_server.client_tools import ClientCalls, RequestPool, open_clie
 from studio.model_server.errors import invalid_value
 from studio.model_server.http.unread_content import UnreadContentPolicy
 from studio.model_server.request import EpisodeRequest
+from studio.model_server.which_question import WhichQuestionPolicy
 
 READ_THE_POOL = ("model", "react", AGENT_WITH_TOOLS)
 _NO_AGENT = "no agent of this pool can be set; the orchestrator's turns are drawn as it is configured"
@@ -80,6 +81,8 @@ class EpisodeSetup:
 
     def wrap(self, orchestrator: Orchestrator) -> Orchestrator:
         """The orchestrator with what stands around it."""
+        if self.request.readings:
+            return WhichQuestionPolicy(orchestrator.name, self.request.readings)
         if self.request.unread:
             return UnreadContentPolicy(orchestrator.name, self.request.unread)
         choice = self.pool.pool.limits.fallback

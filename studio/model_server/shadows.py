@@ -135,6 +135,7 @@ class Shadows:
             self._store, setup.pool, setup.orchestrator, setup.query,
             user=row.user, source=SERVED, limits=setup.take_limits(allowed), graded=False, mode=side.mode,
             wrap=setup.wrap, for_person=setup.for_person, served_as=replace(side.served_as, shadow_of=row.episode),
+            follow_up=row.request.follow_up,
         )  # fmt: skip
 
 

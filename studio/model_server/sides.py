@@ -47,6 +47,7 @@ class ServedModel:
     record: bool = True  # False: nothing of any request is stored
     version: int | None = None  # of the pool; None: the newest
     deployment: str = ""
+    follow_ups: bool = True  # False: no message is read as a follow-up of those before it
 
     @property
     def name(self) -> str:
@@ -66,7 +67,7 @@ def build_served_model(name: str, serving: ServingSide, max_concurrency: int = 1
     )
     return ServedModel(
         serving.pool, serving.orchestrator, name, limits, max_concurrency, options.mode, options.record,
-        serving.pool_version, name,
+        serving.pool_version, name, options.follow_ups,
     )  # fmt: skip
 
 

@@ -70,11 +70,13 @@ SERVED: Mapping[str, Any] = {
 STUDIO: Mapping[str, Any] = {
     "/api/documents": "a text",
     "/api/keyring": {"name": "a key", "value": "a value"},
+    "/api/shares/{key}/revoke": "nothing",
     "/api/episodes/{episode_id}/again": {"orchestrator": "direct:agent", "query": "Hello"},
     "/api/episodes/{episode_id}/approval": {"verdict": "approve", "note": "So.", "edits": EDITS},
     "/api/episodes/{episode_id}/approval/check": {"round": 1, "edits": EDITS},
     "/api/episodes/{episode_id}/credit": "nothing",
     "/api/episodes/{episode_id}/follow-up": {"text": "and 3?", "question": "What is 3?"},
+    "/api/episodes/{episode_id}/share": {"days": 30},
     "/api/episodes/{episode_id}/star": {"on": "yes"},
     "/api/episodes/{episode_id}/task": {"answer": "42"},
     "/api/episodes/{episode_id}/verdict": {"answer": "42"},
@@ -187,7 +189,8 @@ def ids(runtime: Runtime, home: Path) -> dict[str, str]:
     answer = reply.json()["id"]
     episode = find_trace(answer)
     assert runtime.store.traces.episode(episode).steps
-    return {"name": answer, "episode_id": episode, "pool": "edge", "worker": "agent"}
+    names = {"name": answer, "episode_id": episode, "pool": "edge", "worker": "agent"}
+    return {**names, "key": "0" * 12, "token": "t" * 43}  # of a link that nobody has
 
 
 @pytest.mark.slow

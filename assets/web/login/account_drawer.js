@@ -3,6 +3,7 @@
 import { getDocument, post } from "../lib/api.js";
 import { Drawer, button, select } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
+import { shareLine } from "../lib/share_line.js";
 
 /** @typedef {{ name: string, role: import("../types").UserRole }} Account */
 /**
@@ -27,6 +28,7 @@ export class AccountDrawer {
     this.drawer = new Drawer();
     this.problem = el("p.login-account-problem", { role: "alert" });
     this.sessions = el("ul.login-account-list", { "aria-label": "Sessions" });
+    this.links = el("ul.login-account-list", { "aria-label": "Links to runs" });
     this.people = el("ul.login-account-list", { "aria-label": "People" });
   }
 
@@ -34,13 +36,17 @@ export class AccountDrawer {
     this.problem.textContent = "";
     const lead = el("p.page-lead", {}, { owner: OWNER_LEAD, editor: EDITOR_LEAD, viewer: VIEWER_LEAD }[this.role] || "");
     const people = this.role === "owner" ? [el("h3", {}, "Who may log in"), this.people, this.addForm()] : [];
-    this.drawer.open(`${this.user} · ${this.role}`, [lead, this.problem, el("h3", {}, "Open sessions"), this.sessions, ...people]);
+    this.drawer.open(`${this.user} · ${this.role}`, [lead, this.problem, el("h3", {}, "Open sessions"), this.sessions,
+      el("h3", {}, "Links to runs"), this.links, ...people]);
     await this.load();
   }
 
   async load() {
     const { sessions } = await getDocument("/api/sessions");
     this.sessions.replaceChildren(...sessions.map((/** @type {Session} */ session) => this.sessionLine(session)));
+    const { links } = await getDocument("/api/shares");
+    const lines = links.map((/** @type {import("../types").ShareLine} */ link) => shareLine(link, () => this.load(), true));
+    this.links.replaceChildren(...(lines.length ? lines : [el("li", {}, "None. A run is shared on its page.")]));
     if (this.role !== "owner") return;
     const { accounts } = await getDocument("/api/accounts");
     this.people.replaceChildren(...accounts.map((/** @type {Account} */ account) => this.personLine(account)));

@@ -29,7 +29,7 @@ export function threadLines({ follow_up: followUp }) {
  * @param {string | null} answer
  */
 function runLine(id, question, answer) {
-  const link = el("a.podium-link", { href: `/?episode=${encodeURIComponent(id)}` }, question);
+  const link = id ? el("a.podium-link", { href: `/?episode=${encodeURIComponent(id)}` }, question) : question; // of a client's texts there is none
   return answer ? [link, " ", el("span.run-thread-answer", {}, answer)] : [link];
 }
 

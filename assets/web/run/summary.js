@@ -7,6 +7,7 @@ import { SAVE, STAR, starButton } from "../lib/star.js";
 import { FollowUpForm, threadLines } from "./follow_up.js";
 import { keepTaskButton } from "./keep_task.js";
 import { offerList } from "./offers.js";
+import { shareButton } from "./share.js";
 import { Thumbs, verdictChip } from "./verdict.js";
 
 /** @typedef {import("../types").EpisodeHead} EpisodeHead */
@@ -85,8 +86,9 @@ export class Summary {
     const download = { href: `/api/episodes/${encodeURIComponent(episode.id)}`, download: "" };
     const menu = exportMenu(episode.id, [copyButton(() => location.href, "Copy link"), el("a", download, "Trace as JSON")]);
     const keep = keepTaskButton(() => this.episode, () => this.onJudged?.());
-    star.dataset.whenOver = menu.dataset.whenOver = keep.dataset.whenOver = "1";
-    return [...this.more(), star, keep, menu];
+    const share = shareButton(episode.id);
+    for (const node of [star, keep, share, menu]) node.dataset.whenOver = "1";
+    return [...this.more(), star, keep, share, menu];
   }
 
   /** How many of the drawn plans came to this answer; the others stand in the inspector.

@@ -92,10 +92,12 @@ export class ServePage {
     this.keep.disabled = true;
     this.origins = el("input.serve-input", { type: "text", placeholder: "such as http://localhost:3000", maxlength: 2000 });
     this.unrecorded = el("input", { type: "checkbox" });
+    this.noFollowUps = el("input", { type: "checkbox" });
     const two = el("div.serve-two", {}, this.field("port", "Port", this.port), this.field("name", "Model name", this.name));
     const checks = [
       el("label.serve-check", {}, this.everywhere, "Let other machines in (with a token)"),
       el("label.serve-check", {}, this.unrecorded, "Store nothing of its requests"),
+      el("label.serve-check", {}, this.noFollowUps, "Read no message as a follow-up of the one before"),
     ];
     this.problems.everywhere = el("span.serve-problem", { role: "alert" });
     this.problems[""] = el("p.serve-problem", { role: "alert" });
@@ -141,7 +143,8 @@ export class ServePage {
   async begin() {
     const settings = {
       pool: this.pool.value, orchestrator: this.orchestrator.value, name: this.name.value.trim(), port: Number(this.port.value),
-      everywhere: this.everywhere.checked, unrecorded: this.unrecorded.checked, origins: this.origins.value,
+      everywhere: this.everywhere.checked, unrecorded: this.unrecorded.checked, no_follow_ups: this.noFollowUps.checked,
+      origins: this.origins.value,
     };
     const done = await sendCommand("serve", { action: "start", ...settings });
     this.showProblems(done);

@@ -12,7 +12,7 @@ import typer
 from orchestrator.orchestrator_name import TurnOptions, add_options
 from pool_registry.errors import PoolError
 from studio.cli.options import FinalizerOption, HomeOption, JsonOption, open_prepared_store
-from studio.cli.serving.options import DeadlineOption, ModeOption, RecordOption, RequestCostOption
+from studio.cli.serving.options import DeadlineOption, FollowUpsOption, ModeOption, RecordOption, RequestCostOption
 from trainer.cli.options import WithoutOption
 from trainer.cli.table_help import POLICY_NAMES
 
@@ -35,6 +35,7 @@ def deploy(
     without: WithoutOption = None,
     finalizer: FinalizerOption = True,
     record: RecordOption = True,
+    follow_ups: FollowUpsOption = True,
     home: HomeOption = None,
 ) -> None:
     """Give a pool version and an orchestrator a name that requests go to (podium serve --deployment NAME). A name that
@@ -44,7 +45,7 @@ def deploy(
     from studio.deployments.store import Deployments
     from studio.orchestrators.default import choose_default
 
-    options = _read_options(max_total_tokens, max_cost, deadline, mode, record)
+    options = _read_options(max_total_tokens, max_cost, deadline, mode, record, follow_ups)
     turns = TurnOptions(without=tuple(without or ()), finalizer=None if finalizer else False)
     with open_prepared_store(home) as store:
         pool_name, version = _parse_pool(pool)
@@ -170,6 +171,7 @@ def _read_options(
     deadline: float | None,
     mode: Literal["escalate", "review"] | None,
     record: bool,
+    follow_ups: bool,
 ) -> DeploymentOptions:
     from pydantic import ValidationError
 
@@ -177,8 +179,9 @@ def _read_options(
 
     try:
         return DeploymentOptions(
-            max_total_tokens=max_total_tokens, max_cost=max_cost, deadline_s=deadline, mode=mode, record=record
-        )
+            max_total_tokens=max_total_tokens, max_cost=max_cost, deadline_s=deadline, mode=mode, record=record,
+            follow_ups=follow_ups,
+        )  # fmt: skip
     except ValidationError as error:
         raise PoolError("--max-cost and --deadline must be above 0") from error
 

@@ -15,3 +15,10 @@ ModeOption = Annotated[
 RecordOption = Annotated[
     bool, typer.Option(help="Keep the trace of each request. --no-record stores nothing that clients send.")
 ]
+FollowUpsOption = Annotated[
+    bool,
+    typer.Option(
+        help='Read a message such as "and in Paris?" with the question before it; --no-follow-ups plans with the whole '
+        "conversation instead."
+    ),
+]

@@ -13,7 +13,7 @@ from orchestrator.orchestrator_name import TurnOptions, add_options
 from pool_registry.errors import PoolError
 from studio.access.roles import UserRole
 from studio.cli.options import FinalizerOption, HomeOption, open_prepared_store
-from studio.cli.serving.options import DeadlineOption, ModeOption, RecordOption, RequestCostOption
+from studio.cli.serving.options import DeadlineOption, FollowUpsOption, ModeOption, RecordOption, RequestCostOption
 from trainer.cli.options import WithoutOption
 from trainer.cli.table_help import POLICY_NAMES
 
@@ -59,6 +59,7 @@ def serve(
     without: WithoutOption = None,
     finalizer: FinalizerOption = True,
     record: RecordOption = True,
+    follow_ups: FollowUpsOption = True,
     pools: Annotated[
         bool, typer.Option("--pools", help="Let clients with a token read and change pools at /v1/pools.")
     ] = False,
@@ -80,7 +81,7 @@ def serve(
         raise PoolError("--max-cost and --deadline must be above 0") from error
     options = TurnOptions(without=tuple(without or ()), finalizer=None if finalizer else False)
     orchestrator = add_options(orchestrator, options)
-    model = ServedModel(pool, orchestrator, name, limits, at_once, mode, record)
+    model = ServedModel(pool, orchestrator, name, limits, at_once, mode, record, follow_ups=follow_ups)
     if deployment:
         if model != ServedModel("starter", "", max_concurrency=at_once):
             raise PoolError(

@@ -13,11 +13,12 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from pool_registry.errors import PoolError
-from studio.model_server.errors import IGNORED_HEADER, TRACE_HEADER
+from studio.model_server.errors import FOLLOW_UP_HEADER, IGNORED_HEADER, TRACE_HEADER
 from studio.model_server.sides import DEPLOYMENT_HEADER, ORCHESTRATOR_HEADER
 
 SIDE = (ORCHESTRATOR_HEADER, DEPLOYMENT_HEADER)
-EXPOSED = (TRACE_HEADER, IGNORED_HEADER, *SIDE, "x-should-retry", "retry-after", "www-authenticate", "mcp-session-id")
+OWN = (TRACE_HEADER, IGNORED_HEADER, FOLLOW_UP_HEADER)
+EXPOSED = (*OWN, *SIDE, "x-should-retry", "retry-after", "www-authenticate", "mcp-session-id")
 PREFLIGHT_S = 600  # that a browser may remember an answer
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@*]+")
 _OWN_PORTS = {"http": ":80", "https": ":443"}  # browsers leave them out

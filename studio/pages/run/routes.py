@@ -27,6 +27,7 @@ from studio.orchestrators.choices import split_orchestrator_name
 from studio.pages.run.approval_routes import approval_routes, list_routes
 from studio.pages.run.credit_routes import credit_routes
 from studio.pages.run.follow_up_routes import follow_up_routes
+from studio.pages.run.share_routes import share_routes
 from studio.pages.run.stream import POLL_S, EpisodeFeeds
 from studio.pages.run.what_if_routes import what_if_routes
 from studio.runtime import Runtime
@@ -164,6 +165,7 @@ def routes(runtime: Runtime) -> APIRouter:
     everything = APIRouter()
     everything.include_router(router)
     everything.include_router(list_routes(runtime))
+    everything.include_router(share_routes(runtime))
     return everything
 
 

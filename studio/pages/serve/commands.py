@@ -78,6 +78,7 @@ class ServeCommands(PageCommands):
         arguments = [f"--{option}={value}" for option, value in options.items() if value]
         arguments += [f"--allow-origin={origin}" for origin in origins]
         arguments += ["--no-record"] if fields.get("unrecorded") is True else []
+        arguments += ["--no-follow-ups"] if fields.get("no_follow_ups") is True else []
         process, log = self._spawn(arguments)
         self._await(process, port, log)
         return PageReply(f"{name} is being served on port {port}.")

@@ -456,6 +456,7 @@ def test_the_models_are_what_the_migrations_make(tmp_path):
     import pool_registry.calls.call_cache_table  # noqa: F401  its table is in the same database
     import studio.access.accounts
     import studio.access.pool_rights
+    import studio.access.shared_runs
     import studio.deployments.store  # noqa: F401
     import trainer.jobs.queue  # noqa: F401  and so is its
 
@@ -466,6 +467,7 @@ def test_the_models_are_what_the_migrations_make(tmp_path):
         "account",
         "login_session",
         "api_token",
+        "shared_run",
     }
     ours = [found for found in differences if not (found[0] == "add_table" and found[1].name not in tables)]
     assert ours == []
