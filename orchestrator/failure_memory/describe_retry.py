@@ -9,7 +9,7 @@ from orchestrator.engine.events import Retried, RetryState
 SENTENCES: Mapping[RetryState, str] = {
     "preparing": "To be tried again with its lesson",
     "running": "Being tried again with its lesson",
-    "waiting": "Tried again with its lesson, which is not used before somebody judges that answer",
+    "waiting": "Tried again with its lesson, which waits for a verdict on that answer",
     "interrupted": "Its second try was interrupted: say again that the answer is wrong, and it is made anew",
     "no reader": "Not tried again: its orchestrator reads no lessons",
     "no budget": "Not tried again: this run left nothing of its limits",
