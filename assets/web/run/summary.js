@@ -198,8 +198,9 @@ function retryMarks(episode) {
   /** @param {string} id @param {string} text */
   const link = (id, text) => el("a.podium-link", { href: `/?episode=${encodeURIComponent(id)}` }, text);
   const waits = isOver(episode) && episode.answer !== null && !episode.verdict && !episode.task;
-  const question = waits ? ". Is the answer right? Only then the lesson is used." : "";
-  const marks = failed ? [["Tried with the lesson of ", link(failed, "a failed run"), question]] : [];
+  /** @type {(string|HTMLElement)[][]} */
+  const marks = failed ? [["Tried with the lesson of ", link(failed, "a failed run")]] : [];
+  if (failed && waits) marks.push(["That lesson is used once you say that the answer is right"]);
   if (retried) marks.push([retried.sentence, ...(retried.episode ? [": ", link(retried.episode, "the second try")] : [])]);
   return marks.map((parts) => el("span.run-summary-about", { "data-testid": "retry" }, ...parts));
 }
