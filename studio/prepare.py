@@ -13,6 +13,7 @@ from pool_registry.storage.backups import find_newest_whole
 from pool_registry.storage.data_folder import Home, choose_home, find_home
 from pool_registry.storage.integrity import find_damage_at_start
 from studio.forks import sweep_forks
+from trainer.demonstrations.second_try import mark_interrupted_tries
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +22,7 @@ def prepare_store(folder: str | None) -> Store:
     """Open the data folder's store, migrated and with the starter pool. Raises StorageError saying what to do."""
     store = open_store(find_home(folder))
     store.traces.mark_interrupted()
+    mark_interrupted_tries(store)
     sweep_forks(store.home)
     if not (names := store.pools.names()) or "starter" in names:
         seed_starter(store.pools)

@@ -41,6 +41,7 @@ from studio.approvals import claim_plan, make_decision, read_waiting
 from studio.episodes import RecordedRun, load_recorded, prepare_resumed, prepare_run, prepare_variation
 from studio.forks import fork_for
 from studio.worker_health import RECENT, Probe, WorkerHealth, assess_worker
+from trainer.demonstrations.second_try import SecondTry, make_second_try, open_budget, take_verdict
 from trainer.errors import MENDABLE
 from trainer.jobs.queue import JobStore
 from trainer.tasks.practice.make_tasks import PracticeOptions
@@ -66,6 +67,7 @@ class Runtime:
         self._call_cache = CallCache(DatabaseCacheStore(store.engine))
         self._budgets: dict[str, Budget] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._trying = asyncio.Semaphore()  # second tries are made one after the other
         self._warm: set[str] = set()
         self._loading: set[str] = set()
         self._watches: dict[str, Watch] = {}  # of practice tasks that are being made, by pool
@@ -236,6 +238,29 @@ class Runtime:
             del self._budgets[run.id]
         await run.learn(episode)
 
+    # Verdicts
+
+    def take_verdict(self, episode_id: str) -> None:
+        """Draw the consequences of a verdict that has just been recorded: a second try of the run begins in the
+        background, or the lesson of one is kept or forgotten. Raises EpisodeNotFound and InvalidPool."""
+        second = take_verdict(self.store, episode_id)
+        if second is not None:
+            self._await(self._launch_second_try(second))
+
+    async def _launch_second_try(self, second: SecondTry) -> None:
+        task = asyncio.create_task(self._try_again(second))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(_log_failure)
+
+    async def _try_again(self, second: SecondTry) -> None:
+        self._budgets[second.id] = budget = open_budget(second)
+        try:
+            async with self._trying:
+                await make_second_try(second, await self._open(second.pool), budget, self.store)
+        finally:
+            del self._budgets[second.id]
+
     # Practice tasks
 
     def start_making(self, pool: str, options: PracticeOptions, watch: Watch) -> None:
@@ -356,4 +381,4 @@ def _log_failure(task: asyncio.Task[None]) -> None:
     """Log what nobody foresaw; what a person can mend stands in the record."""
     error = None if task.cancelled() else task.exception()
     if error is not None and not isinstance(error, MENDABLE):
-        log.error("making practice tasks failed", exc_info=error)
+        log.error("work in the background failed", exc_info=error)

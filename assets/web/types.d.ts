@@ -1035,6 +1035,10 @@ export interface LessonDocument {
   created_at: string;
   /** The episode that was right with it; empty before one was. */
   retry: string;
+  /** The second try that has to show whether it is good before it is used; else empty. */
+  awaits: string;
+  /** Whether that second try is being made; else it waits for a person's verdict. */
+  is_tried: boolean;
   shown: number;
   helped: number;
 }
@@ -1556,10 +1560,11 @@ export interface Replay {
   final: FinalAnswerDetail | null;
 }
 
-/** The run of the same question right after a failed one, with its lesson. */
+/** What has become of the second try of a failed run, with its lesson. */
 export interface RetriedView {
+  /** Its run; empty where there is none to look at. */
   episode: string;
-  correct: boolean;
+  sentence: string;
 }
 
 /** The step of another run that an output was taken from. */

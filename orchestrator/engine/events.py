@@ -262,14 +262,21 @@ class NotJudged:
     type: Literal["not_judged"] = "not_judged"
 
 
+# What has become of a second try: its lesson is being written; it runs; it waits for a person's verdict; it has one;
+# its process has ended, or somebody stopped it; its orchestrator reads no lessons; the failed run left nothing of its
+# budget; the verdict that had it started was taken back.
+RetryState = Literal["preparing", "running", "waiting", "judged", "interrupted", "no reader", "no budget", "taken back"]
+
+
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """The failed episode was run once more right away, with its lesson before the query. `episode` is that run, and
-    `correct` its verdict."""
+    """The failed episode is run once more, with its lesson before the query; a later event takes this one's place.
+    `episode` is that run, and `correct` its verdict, None in each state but "judged"."""
 
     episode: str
-    correct: bool
+    correct: bool | None
     at: float
+    state: RetryState = "judged"
     type: Literal["retried"] = "retried"
 
 

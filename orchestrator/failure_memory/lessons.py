@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from sqlalchemy import Engine, delete, func
+from sqlalchemy import Engine, delete, func, update
 from sqlmodel import Field, Session, SQLModel, col, select
 
 from orchestrator.plan import Lesson, RecalledLessons
@@ -35,7 +35,9 @@ BY_MEANING, BY_WORDS = "meaning", "words"
 class LessonRow(SQLModel, table=True):
     """One lesson. `written_by` is "rule" or an agent's name, `instead_of` why the chosen agent did not write it,
     `tokens` and `cost` (US dollars) what writing it took. `retry` is the episode that was right with it, "" before one
-    was; `shown` counts the graded runs that were shown it, `helped` those of them that were right."""
+    was; `shown` counts the graded runs that were shown it, `helped` those of them that were right. `awaits` is the
+    second try that has yet to show whether the lesson is good: until then it is shown to no other run. `owner` is the
+    process that makes that try, "" once it has ended and waits for a person's verdict."""
 
     __tablename__ = "reflection"
 
@@ -53,6 +55,8 @@ class LessonRow(SQLModel, table=True):
     shown: int = 0
     helped: int = 0
     used_at: datetime | None = None
+    awaits: str = ""
+    owner: str = ""
 
 
 class FailureMemory(Protocol):
@@ -72,6 +76,40 @@ class LessonStore:
         with writing(self._engine, "reflection") as session:
             session.connection().execute(delete(LessonRow).where(col(LessonRow.episode) == row.episode))
             session.add(row)
+
+    def claim(self, row: LessonRow) -> bool:
+        """Store a lesson that awaits its second try, in place of one of the same episode that awaits none; False where
+        that one does: somebody was faster."""
+        with writing(self._engine, "reflection") as session:
+            chosen = delete(LessonRow).where(col(LessonRow.episode) == row.episode, col(LessonRow.awaits) == "")
+            session.connection().execute(chosen)
+            if session.exec(select(LessonRow).where(LessonRow.episode == row.episode)).first() is not None:
+                return False
+            session.add(row)
+        return True
+
+    def of_episode(self, episode: str) -> LessonRow | None:
+        """The lesson that was learnt from an episode."""
+        with Session(self._engine) as session:
+            return session.exec(select(LessonRow).where(LessonRow.episode == episode)).first()
+
+    def change(self, episode: str, **values: object) -> None:
+        """Change columns of the lesson that was learnt from an episode, where it is still there."""
+        with writing(self._engine, "reflection") as session:
+            session.connection().execute(update(LessonRow).where(col(LessonRow.episode) == episode).values(values))
+
+    def drop(self, episode: str) -> None:
+        """Delete the lesson that was learnt from an episode."""
+        with writing(self._engine, "reflection") as session:
+            session.connection().execute(delete(LessonRow).where(col(LessonRow.episode) == episode))
+
+    def list_awaiting(self, pool: str = "") -> list[LessonRow]:
+        """The lessons whose second try has not shown yet whether they are good, of one pool or of all."""
+        query = select(LessonRow).where(LessonRow.awaits != "")
+        if pool:
+            query = query.where(LessonRow.pool == pool)
+        with Session(self._engine) as session:
+            return list(session.exec(query))
 
     def of_pool(self, pool: str, limit: int = MAX_READ) -> list[LessonRow]:
         """A pool's lessons, newest first."""
@@ -120,9 +158,12 @@ class PoolMemory:
         return await asyncio.to_thread(lambda: recall_similar(query, self.lessons()))
 
     def lessons(self) -> list[Lesson]:
-        """Every lesson of the pool, newest first."""
-        rows = self.store.of_pool(self.pool)
-        return [Lesson(row.query, row.sentence, row.written_by, row.episode, 0.0) for row in rows]
+        """Every lesson of the pool that awaits no second try, newest first."""
+        return [
+            Lesson(row.query, row.sentence, row.written_by, row.episode, 0.0)
+            for row in self.store.of_pool(self.pool)
+            if not row.awaits
+        ]
 
 
 def find_memory(pool: Pool, store: LessonStore) -> PoolMemory | None:
@@ -147,6 +188,17 @@ class FrozenMemory:
 
     async def recall(self, query: str) -> RecalledLessons:
         return await asyncio.to_thread(recall_similar, query, self.lessons)
+
+
+@dataclass(frozen=True, slots=True)
+class LessonAlone:
+    """A memory of one lesson for the question that it was learnt from, which needs no comparison."""
+
+    lesson: Lesson
+
+    async def recall(self, query: str) -> RecalledLessons:
+        fitting = (replace(self.lesson, similarity=1.0),) if query == self.lesson.query else ()
+        return RecalledLessons(fitting, 1, BY_WORDS)
 
 
 def recall_similar(query: str, lessons: Sequence[Lesson]) -> RecalledLessons:

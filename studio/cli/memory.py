@@ -31,7 +31,8 @@ def set_memory(
     retry: Annotated[
         bool | None,
         typer.Option(
-            help="Try a failed run again at once with its lesson, within the run's limits. Default: as it is."
+            help="Try a failed run, or one that a person calls wrong, again with its lesson, within the run's limits. "
+            "Default: as it is."
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -119,6 +120,9 @@ def _print(reply: Mapping[str, Any], as_json: bool) -> None:
         typer.echo(_describe_gain(memory["gain"]))
     for lesson in memory["lessons"]:
         typer.echo(f"{lesson['id']:>5}  {lesson['sentence']}\n       {lesson['query']}\n       run {lesson['episode']}")
+        if lesson["awaits"]:
+            waits = "is being made" if lesson["is_tried"] else "waits for a verdict"
+            typer.echo(f"       not used yet: its second try, run {lesson['awaits']}, {waits}")
 
 
 def _describe_gain(gain: Mapping[str, Any]) -> str:

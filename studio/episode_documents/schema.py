@@ -151,10 +151,10 @@ class ServedView(PageDocument):
 
 
 class RetriedView(PageDocument):
-    """The run of the same question right after a failed one, with its lesson."""
+    """What has become of the second try of a failed run, with its lesson."""
 
-    episode: str
-    correct: bool
+    episode: str = Field(description="Its run; empty where there is none to look at.")
+    sentence: str
 
 
 class RunBefore(PageDocument):

@@ -8,7 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from orchestrator.engine.episode import Episode
-from orchestrator.engine.events import dump_event
+from orchestrator.engine.events import Retried, dump_event
+from orchestrator.failure_memory.describe_retry import describe_retry, has_run
 from orchestrator.traces.episode_totals import compute_totals
 from orchestrator.traces.run_limits import list_violations, read_with_inner
 from orchestrator.traces.store import EpisodeRow, Store
@@ -82,13 +83,13 @@ def describe_final(document: Mapping[str, Any]) -> list[str]:
     return [final["sentence"], *own]
 
 
-def describe_retry(document: Mapping[str, Any]) -> list[str]:
+def describe_second_try(document: Mapping[str, Any]) -> list[str]:
     """What came of trying a failed run again with its lesson, as a line for a terminal."""
-    retried = document["retried"]
-    if retried is None:
+    if document["retried"] is None:
         return []
-    verdict = "right, so the lesson is kept" if retried["correct"] else "wrong again, so the lesson is forgotten"
-    return [f"Tried again with a lesson: {verdict}. That run is {retried['episode']}."]
+    retried = Retried(**document["retried"])
+    place = f" That run is {retried.episode}." if has_run(retried) else ""
+    return [f"{describe_retry(retried)}.{place}"]
 
 
 def describe_limits(document: Mapping[str, Any]) -> list[str]:

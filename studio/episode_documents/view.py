@@ -12,7 +12,8 @@ from orchestrator.agreement import describe_agreement, is_unsure
 from orchestrator.choice.describe_choice import describe_choice, describe_confidence
 from orchestrator.choice.weigh_answers import SURE
 from orchestrator.engine.episode import Episode, Round, StepRun
-from orchestrator.engine.events import EVALUATION, Graded
+from orchestrator.engine.events import EVALUATION, Graded, Retried
+from orchestrator.failure_memory.describe_retry import describe_retry, has_run
 from orchestrator.graphs.alignment import AlignedGraph
 from orchestrator.graphs.episode_graph import ANSWER, episode_graph
 from orchestrator.graphs.folded_layout import compute_folded_layout
@@ -137,12 +138,16 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None, offers: Sequen
         offers=list(offers),
         served=build_served_view(started.served_as) if started and started.served_as else None,
         retry_of=started.retry_of if started else "",
-        retried=RetriedView(episode=retried.episode, correct=retried.correct) if (retried := episode.retried) else None,
+        retried=_build_retried(episode.retried) if episode.retried else None,
         mode=started.mode.name if started and started.mode else None,
         limits=episode.run_limits.describe(),
         approval=build_request(episode),
         audit=list_audit(episode),
     )
+
+
+def _build_retried(retried: Retried) -> RetriedView:
+    return RetriedView(episode=retried.episode if has_run(retried) else "", sentence=describe_retry(retried))
 
 
 def _build_verdict(episode: Episode, graded: Graded) -> Verdict:

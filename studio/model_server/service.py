@@ -13,13 +13,14 @@ from contextlib import suppress
 from typing import Any
 
 from orchestrator.checkpoints import checkpoint_names
+from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import SERVED
 from orchestrator.engine.release import Decision
 from orchestrator.errors import InvalidQuery, OrchestratorError
 from orchestrator.policies.model import warm_up
 from orchestrator.traces.store import Store
-from pool_registry.calls.live_pool import LivePool
+from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.deployment_mode import DeploymentMode, tighten_mode
 from pool_registry.errors import WorkerFault
 from studio.approvals import WaitingPlan, claim_plan
@@ -34,6 +35,7 @@ from studio.model_server.served_episode import ServedEpisode
 from studio.model_server.setup import EpisodeSetup
 from studio.model_server.shadows import Shadows
 from studio.model_server.sides import ServedModel, Sides
+from trainer.demonstrations.second_try import SecondTry, make_second_try, open_budget
 
 __all__ = ["ServedModel", "Service", "holds_plans"]
 
@@ -54,6 +56,8 @@ class Service:
         self._tasks: set[asyncio.Task[Episode]] = set()
         self._episodes: dict[str, ServedEpisode] = {}
         self._background: set[asyncio.Task[None]] = set()
+        self._budgets: dict[str, Budget] = {}  # of second tries that wait or run
+        self._trying = asyncio.Semaphore()  # they are made one after the other
         self._held: dict[str, EpisodeSetup] = {}  # of runs whose plan waits, by their ids
         self.approvals = Approvals(store, self)
         self.responses = KeptResponses(store.home)
@@ -186,6 +190,18 @@ class Service:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
+    def try_again(self, second: SecondTry) -> None:
+        """Make the second try that a verdict has started in the background."""
+        self._budgets[second.id] = open_budget(second)
+        self.keep_running(self._try_again(second))
+
+    async def _try_again(self, second: SecondTry) -> None:
+        try:
+            async with self._trying, live_pool(second.pool) as pool:
+                await make_second_try(second, pool, self._budgets[second.id], self.store)
+        finally:
+            del self._budgets[second.id]
+
     def stop_episode(self, episode_id: str, user: str) -> None:
         """Stop an episode of this user, if it still runs."""
         episode = self._episodes.get(episode_id)
@@ -206,6 +222,8 @@ class Service:
         self._warming.cancel()
         for episode in list(self._episodes.values()):
             episode.stop()
+        for budget in self._budgets.values():
+            budget.stop()
         await self._shadows.close()
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=CLOSE_S)

@@ -174,6 +174,7 @@ def add(
         if episode:
             kept = keep_run(store, episode, pool, Judgement(right, answer, place="command"))
             typer.echo(f"1 added to {find_practice_file(pool)}{'' if kept.line.plan else ', without a plan'}")
+            try_failed_run_again(store, episode)
             return
         problems: list[str] = []
         if file:
@@ -188,6 +189,21 @@ def add(
         with change_tasks(store.pools, pool) as book:
             book.add(lines)
     typer.echo(f"{len(lines)} added to {book.file}")
+
+
+def try_failed_run_again(store: Store, episode: str) -> None:
+    """Draw the consequences of what was said of a run: where its pool wants it, a wrong one is tried once more now."""
+    from orchestrator.failure_memory.describe_retry import describe_retry
+    from trainer.demonstrations.second_try import take_verdict, try_again_here
+
+    second = take_verdict(store, episode)
+    if second is None:
+        return
+    typer.echo("The question is tried once more, with a lesson from this run ...", err=True)
+    asyncio.run(try_again_here(second, store))
+    retried = store.traces.episode(episode).retried
+    if retried is not None:
+        typer.echo(f"{describe_retry(retried)}. That run is {retried.episode}.")
 
 
 def write_line(query: str, answer: str, plan: Path | None, split: str = "") -> TaskLine:

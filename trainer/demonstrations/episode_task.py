@@ -195,6 +195,12 @@ def _write_line(query: str, answer: JsonValue) -> TaskLine:
     return line
 
 
+def accepts_answer(query: str, expected: str, answer: JsonValue, pool: Pool) -> bool:
+    """Whether an answer is the one that a person typed, compared as a task's. Raises UnusableTasks where what they
+    typed can be no answer. Call it in a thread without an event loop."""
+    return asyncio.run(_accepts(_write_line(query, read_typed_answer(expected)), answer, pool))
+
+
 async def _accepts(line: TaskLine, answer: JsonValue, pool: Pool) -> bool:
     async with live_pool(pool) as live:
         return (await grade_answer(make_task(line, "own", 0), answer, live)).correct

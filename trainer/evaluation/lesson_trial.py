@@ -9,12 +9,12 @@ from typing import Literal
 
 from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
-from orchestrator.engine.episode_loop import Sink
+from orchestrator.engine.episode_loop import Orchestrator, Sink
 from orchestrator.engine.events import Retried
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.failure_memory.decay import note_retry
-from orchestrator.failure_memory.lessons import FrozenMemory, LessonRow
-from orchestrator.plan import Lesson
+from orchestrator.failure_memory.lessons import LessonAlone, LessonRow
+from orchestrator.plan import Lesson, Turn
 from orchestrator.policies.model import ModelPolicy, with_memory
 from orchestrator.policies.options.wrapper import unwrap
 from orchestrator.policies.registry import make_orchestrator
@@ -43,18 +43,24 @@ async def try_lesson(
     """Run the task once with a lesson, and grade it; with a `budget` within what it has left."""
     assert failed.started is not None, "the episode has failed"
     lesson = Lesson(row.query, row.sentence, row.written_by, row.episode, 0.0)
-    try:
-        made = make_orchestrator(failed.started.orchestrator, pool, task.oracle_turn)
-    except UnknownOrchestrator:
+    reader = make_reader(failed.started.orchestrator, pool, task.oracle_turn)
+    if reader is None:
         return LessonTrial("no_reader")
-    innermost = unwrap(made)
-    if not (isinstance(innermost, ModelPolicy) and innermost.reads_memory):
-        return LessonTrial("no_reader")
-    policy, limits = with_memory(made, FrozenMemory((lesson,))), budget.limits if budget else None
+    policy, limits = with_memory(reader, LessonAlone(lesson)), budget.limits if budget else None
     episode = await run_task(task, policy, pool, sink, limits, budget=budget, retry_of=failed)
     if episode.graded is None:
         return LessonTrial("not_graded", episode.id)
     return LessonTrial("right" if episode.graded.correct else "wrong", episode.id)
+
+
+def make_reader(name: str, pool: LivePool, oracle_turn: Turn | None = None) -> Orchestrator | None:
+    """The orchestrator of that name, where it is still there and reads lessons."""
+    try:
+        made = make_orchestrator(name, pool, oracle_turn)
+    except UnknownOrchestrator:
+        return None
+    innermost = unwrap(made)
+    return made if isinstance(innermost, ModelPolicy) and innermost.reads_memory else None
 
 
 async def retry_with_lesson(

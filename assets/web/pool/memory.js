@@ -12,7 +12,7 @@ import { needs } from "../lib/rights.js";
 const LEAD = "What went wrong in a failed run is kept as one sentence, and shown to an orchestrating model before similar queries. Nothing of it leaves this pool.";
 const REACH = "It reaches language models that orchestrate (Model, ReAct, Agent with tools) and checkpoints that read the pool with each query. It does not reach readers, checkpoints that were trained on the bare query, or baselines; below the choice of an orchestrator the Run page says which. Training never uses it; an evaluation does in the condition “memory” alone.";
 
-const RETRY = "Where a task says what is right: once, within the limits of the run, without calls that may change something. The lesson is kept only if that is right.";
+const RETRY = "Where a task says what is right, and where you say that an answer is wrong: once, within the limits of the run, without calls that may change something. The lesson is kept only if that is right, by the task, by the answer that you typed, or by your verdict.";
 
 /** @param {PoolPage} page */
 export async function openMemory(page) {
@@ -47,7 +47,7 @@ class Memory {
     );
     this.retry = needs(el("input", { type: "checkbox" }), "pool/set_memory");
     this.retry.addEventListener("change", () => this.send({ action: "set_memory", memory: this.reply.mode, retry: this.retry.checked }));
-    this.retrying = el("label.pool-memory-retry", {}, this.retry, el("span", {}, "Try a failed run again at once, with its lesson", el("small", {}, RETRY)));
+    this.retrying = el("label.pool-memory-retry", {}, this.retry, el("span", {}, "Try a failed run again, with its lesson", el("small", {}, RETRY)));
     this.take(reply);
   }
 
@@ -100,9 +100,7 @@ class Memory {
     forget.setAttribute("aria-label", `Forget: ${lesson.sentence}`);
     const by = lesson.written_by === "rule" ? "by rule" : `by ${lesson.written_by}`;
     const used = lesson.shown ? ` · shown in ${lesson.shown} ${lesson.shown > 1 ? "runs" : "run"}, ${lesson.helped} right` : "";
-    const proof = lesson.retry
-      ? [" · ", el("a.podium-link", { href: `/?episode=${encodeURIComponent(lesson.retry)}` }, "right with it")]
-      : [" · not tried"];
+    const proof = describeProof(lesson);
     const foot = el(
       "p.pool-memory-foot", {},
       `${by}${lesson.instead_of ? `, because ${lesson.instead_of}` : ""}${lesson.cost ? ` · ${dollars(lesson.cost)}` : ""} · `,
@@ -112,6 +110,17 @@ class Memory {
       el("div.pool-memory-text", {}, el("p.pool-memory-sentence", {}, lesson.sentence), el("p.pool-memory-query", {}, lesson.query), foot);
     return el("li.pool-memory-lesson", { "data-lesson": lesson.id }, text, forget);
   }
+}
+
+/** What shows that a lesson is good, or has yet to show it.
+ * @param {import("../types").LessonDocument} lesson */
+function describeProof({ retry, awaits, is_tried: isTried }) {
+  /** @param {string} id @param {string} text */
+  const link = (id, text) => el("a.podium-link", { href: `/?episode=${encodeURIComponent(id)}` }, text);
+  if (retry) return [" · ", link(retry, "right with it")];
+  if (!awaits) return [" · not tried"];
+  if (isTried) return [" · not used yet: its question is being tried again"];
+  return [" · not used yet: ", link(awaits, "its second try"), " waits for your verdict"];
 }
 
 /**

@@ -30,7 +30,7 @@ export function keepTaskButton(readEpisode, onJudged) {
     const { pool, problem } = await post(`/api/episodes/${encodeURIComponent(episode.id)}/task`, judged);
     if (problem) throw new Error(problem);
     node.replaceWith(el("a.podium-link", { href: `/train?tasks=${encodeURIComponent(pool)}` }, "Kept: look at the tasks"));
-    if (!episode.verdict) onJudged();
+    if (!episode.verdict?.correct) onJudged();
   };
   node.addEventListener("click", () => {
     const episode = readEpisode();

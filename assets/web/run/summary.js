@@ -195,11 +195,15 @@ function heading(episode, actions, lines) {
 
 /** The second try of a failed run, with its lesson, and the way back from it.
  * @param {import("../types").EpisodeHead} episode */
-function retryMarks({ retry_of: failed, retried }) {
+function retryMarks(episode) {
+  const { retry_of: failed, retried } = episode;
   /** @param {string} id @param {string} text */
   const link = (id, text) => el("a.podium-link", { href: `/?episode=${encodeURIComponent(id)}` }, text);
+  const waits = isOver(episode) && episode.answer !== null && !episode.verdict && !episode.task;
+  /** @type {(string|HTMLElement)[][]} */
   const marks = failed ? [["Tried with the lesson of ", link(failed, "a failed run")]] : [];
-  if (retried) marks.push(["Tried again with its lesson: ", link(retried.episode, retried.correct ? "right" : "wrong again")]);
+  if (failed && waits) marks.push(["That lesson is used once you say that the answer is right"]);
+  if (retried) marks.push([retried.sentence, ...(retried.episode ? [": ", link(retried.episode, "the second try")] : [])]);
   return marks.map((parts) => el("span.run-summary-about", { "data-testid": "retry" }, ...parts));
 }
 

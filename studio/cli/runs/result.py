@@ -27,7 +27,7 @@ def print_run(store: Store, document: dict[str, Any], pool: Pool, as_json: bool)
         describe_bindings,
         describe_final,
         describe_limits,
-        describe_retry,
+        describe_second_try,
         shown_answer,
     )
     from studio.orchestrators.offers import list_offers
@@ -38,7 +38,7 @@ def print_run(store: Store, document: dict[str, Any], pool: Pool, as_json: bool)
     typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else shown_answer(document))
     if not as_json:
         about = (*describe_bindings(document), *describe_audit(document["audit"]), *describe_limits(document))
-        for line in (*about, *describe_retry(document), *describe_final(document)):
+        for line in (*about, *describe_second_try(document), *describe_final(document)):
             typer.echo(line, err=True)
     episode = store.traces.episode(document["id"])
     print_result(document, episode, list_offers(episode, pool))

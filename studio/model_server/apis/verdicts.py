@@ -1,6 +1,7 @@
 """Verdicts of clients: whether the answer of a completion or response is right, and which one is.
 
-They are stored as those of the page are: a wrong answer is learnt from nowhere, and a judge is measured on both.
+They are stored as those of the page are: a wrong answer is imitated nowhere, a judge is measured on both, and where the
+pool wants it and may learn from what clients send, the question is tried once more.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pool_registry.errors import PoolError
 from pool_registry.kinds import field_problems
 from studio.access.permissions import needs
 from studio.model_server.errors import ApiError
+from trainer.demonstrations.second_try import take_verdict
 from trainer.errors import TrainerError
 
 MAX_ANSWER_CHARS = 50_000
@@ -52,8 +54,12 @@ def verdict_routes() -> APIRouter:
         except ValidationError as error:
             where, what = field_problems(error)[0]
             raise ApiError(400, f"{where}: {what}" if where else what, "invalid_value", where) from error
-        store: Store = request.app.state.service.store
-        return JSONResponse(await asyncio.to_thread(record_verdict, store, name, request.state.user, verdict))
+        service = request.app.state.service
+        document = await asyncio.to_thread(record_verdict, service.store, name, request.state.user, verdict)
+        second = await asyncio.to_thread(take_verdict, service.store, document["trace"])
+        if second is not None:
+            service.try_again(second)
+        return JSONResponse({**document, "retry": second.id if second else None})
 
     return router
 

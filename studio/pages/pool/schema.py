@@ -271,6 +271,8 @@ class LessonDocument(PageDocument):
     cost: float
     created_at: str
     retry: str = Field(description="The episode that was right with it; empty before one was.")
+    awaits: str = Field(description="The second try that has to show whether it is good before it is used; else empty.")
+    is_tried: bool = Field(description="Whether that second try is being made; else it waits for a person's verdict.")
     shown: int
     helped: int
 

@@ -140,6 +140,7 @@ def routes(runtime: Runtime) -> APIRouter:
         judgement = Judgement(judged.right, judged.answer, current_user.get(), "page")
         try:
             keep_run(runtime.store, episode_id, pool, judgement)
+            runtime.take_verdict(episode_id)
         except (PoolError, OrchestratorError, TrainerError) as error:
             return JSONResponse({"pool": pool, "problem": str(error)})
         return JSONResponse({"pool": pool, "problem": ""})
@@ -154,6 +155,7 @@ def routes(runtime: Runtime) -> APIRouter:
         try:
             judgement = Judgement(judged.right, judged.answer, current_user.get(), "page")
             verdict = judge_run(runtime.store, episode_id, judgement)
+            runtime.take_verdict(episode_id)
         except (PoolError, OrchestratorError, TrainerError) as error:
             return JSONResponse({"problem": str(error)})
         return JSONResponse({"right": verdict.correct, "expected": verdict.expected, "problem": ""})

@@ -17,6 +17,7 @@ from orchestrator.traces.store import EpisodeRow, Store
 from studio.episode_documents.view import build_episode_view, build_view_patch
 from studio.frame.sse import message
 from studio.orchestrators.offers import list_offers
+from trainer.demonstrations.second_try import mark_interrupted_tries
 
 POLL_S = 0.1
 LOOK_FOR_DEAD_S = 5.0  # how long an episode is quiet before we ask whether its process still lives
@@ -30,7 +31,7 @@ class EpisodeFollower:
     """Folds the events of one recorded episode."""
 
     def __init__(self, store: Store, row: EpisodeRow) -> None:
-        self._traces = store.traces
+        self._store, self._traces = store, store.traces
         self.row = row
         stored = store.pools.by_hash(row.pool, row.pool_hash)
         self.pool = stored.pool if stored else None
@@ -52,7 +53,7 @@ class EpisodeFollower:
             events.append(event)
         if events:
             self._look_at = time.monotonic() + LOOK_FOR_DEAD_S
-        elif time.monotonic() >= self._look_at and not self._has_ended() and self.episode.held is None:
+        elif time.monotonic() >= self._look_at and self._goes_on():
             self._look_for_dead()
         interrupted = self.row.state == "interrupted"
         if not events and self._shape is not None and interrupted == self._shown_interrupted:
@@ -62,7 +63,7 @@ class EpisodeFollower:
 
     def is_over(self) -> bool:
         """Whether nothing will come any more: the episode has ended, and its verdict is there or will not come."""
-        if not self._has_ended():
+        if not self._has_ended() or self._is_tried_again():
             return False
         self._over_since = self._over_since or time.monotonic()
         expects_verdict = self.row.family is not None and self.row.state != "interrupted"
@@ -73,10 +74,19 @@ class EpisodeFollower:
     def _has_ended(self) -> bool:
         return self.episode.ended is not None or self.row.state == "interrupted"
 
+    def _is_tried_again(self) -> bool:
+        """Whether its second try is under way, of which its head says what becomes."""
+        return self.episode.retried is not None and self.episode.retried.state in ("preparing", "running")
+
+    def _goes_on(self) -> bool:
+        return (not self._has_ended() and self.episode.held is None) or self._is_tried_again()
+
     def _look_for_dead(self) -> None:
-        """An episode whose process is gone will never end: mark it as interrupted."""
+        """An episode whose process is gone will never end: mark it as interrupted; a second try likewise."""
         self._look_at = time.monotonic() + LOOK_FOR_DEAD_S
         self._traces.mark_interrupted()
+        if self._is_tried_again():
+            mark_interrupted_tries(self._store)
         self.row = self._traces.row(self.episode.id)
 
     def _takes_new_shape(self, events: list[Event]) -> bool:

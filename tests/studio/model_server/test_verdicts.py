@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import time
+
 import pytest
 from fastapi.testclient import TestClient
 
@@ -10,10 +13,12 @@ from pool_registry.storage.data_folder import find_home
 from studio.access.accounts import Tokens
 from studio.model_server.app import create_model_app
 from studio.model_server.service import ServedModel
+from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
 from tests.studio.support.edge_home import home, model
 from trainer.evaluation.judging import list_recorded_verdicts
+from trainer.tasks.practice.traffic_record import change_traffic
 
-__all__ = ["home", "model"]
+__all__ = ["endpoint", "home", "model"]
 
 pytestmark = pytest.mark.medium
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "say hello"}]}
@@ -39,7 +44,7 @@ def test_a_completion_is_judged_by_its_id_and_the_verdict_can_be_changed(client,
     address, trace = f"/v1/verdicts/{completion['id']}", completion["podium"]["trace"]
     reply = client.post(address, json={"right": True}).json()
     assert reply == {
-        "object": "verdict", "id": completion["id"], "trace": trace, "right": True, "expected": "hello",
+        "object": "verdict", "id": completion["id"], "trace": trace, "right": True, "expected": "hello", "retry": None,
     }  # fmt: skip
     assert store.traces.row(trace).correct is True
     assert client.post(address, json={"right": False}).json()["expected"] is None
@@ -88,3 +93,27 @@ def test_only_who_asked_judges_an_answer(home, store):
     finally:
         for name in names:
             Tokens(store.engine).remove(name)
+
+
+def test_a_wrong_answer_is_tried_again_where_the_pool_may_learn_from_clients(home, store, endpoint, monkeypatch):
+    monkeypatch.setenv("PODIUM_HOME", str(home))
+    Endpoint.reply = staticmethod(
+        lambda messages: json.dumps({"answer": "24" if "which is wrong" in messages[-1]["content"] else "12"})
+    )
+    pool = pool_of(endpoint, "boss", memory="rule", memory_retry=True).model_copy(update={"name": "tickets"})
+    store.pools.save(pool)
+    app = create_model_app(
+        open_store(find_home(str(home))), ServedModel("tickets", "model:boss:plan", "m"), loopback=True
+    )
+    chat = {"model": "m", "messages": [{"role": "user", "content": "How much is a ticket for two?"}]}
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        traces = [client.post("/v1/chat/completions", json=chat).headers["x-podium-trace"] for _ in range(2)]
+        assert client.post(f"/v1/verdicts/{traces[0]}", json={"answer": "24"}).json()["retry"] is None, "no consent"
+        change_traffic("tickets", lambda record: record.model_copy(update={"clients": True}))
+        retry = client.post(f"/v1/verdicts/{traces[1]}", json={"answer": "24"}).json()["retry"]
+        deadline = time.monotonic() + 60
+        while store.traces.episode(traces[1]).retried.state != "judged" and time.monotonic() < deadline:
+            time.sleep(0.1)
+    retried = store.traces.episode(traces[1]).retried
+    assert (retried.episode, retried.correct) == (retry, True)
+    assert store.traces.episode(retry).source == "served" and store.lessons.of_episode(traces[1]).retry == retry

@@ -7,6 +7,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
+from orchestrator.engine.episode import Episode
 from orchestrator.failure_memory.decay import drop_faded
 from orchestrator.failure_memory.lessons import MAX_READ, OFF, LessonRow
 from orchestrator.failure_memory.write_lesson import RULE, has_failed, keep_lesson
@@ -90,7 +91,7 @@ class MemoryCommands(PageCommands):
         it is wrong again. What nothing can grade stays as it is."""
         pool, store = self._pool(fields), self._runtime.store
         drop_faded(store.engine, pool.name)
-        untried = [row for row in store.lessons.of_pool(pool.name) if not row.retry]
+        untried = [row for row in store.lessons.of_pool(pool.name) if not row.retry and not row.awaits]
         counts = self._runtime.run(self._try_lessons(pool, untried[:TRY_AT_ONCE]))
         return self._reply(pool, _describe_tries(counts, len(untried) - TRY_AT_ONCE))
 
@@ -126,13 +127,19 @@ class MemoryCommands(PageCommands):
             for key in keys:
                 episode = store.traces.episode(key)
                 task = episode.started.task if episode.started else None
-                if not has_failed(episode):
+                if not has_failed(episode) or _is_settled(episode):
                     continue
                 if task and task.split == "test":
                     tests += 1
                 else:
                     learnt += await keep_lesson(episode, live, store.lessons) is not None
         return learnt, tests
+
+
+def _is_settled(episode: Episode) -> bool:
+    """Whether a second try has shown what a failed run's lesson is worth, or will; or the run is such a try."""
+    is_second = episode.started is not None and episode.started.retry_of != ""
+    return is_second or (episode.retried is not None and episode.retried.state != "interrupted")
 
 
 def build_memory_document(runtime: Runtime, pool: Pool) -> MemoryDocument:
@@ -175,6 +182,8 @@ def _build_lesson(row: LessonRow) -> LessonDocument:
         cost=row.cost,
         created_at=f"{row.created_at.isoformat()}Z",
         retry=row.retry,
+        awaits=row.awaits,
+        is_tried=bool(row.owner),
         shown=row.shown,
         helped=row.helped,
     )
