@@ -75,7 +75,7 @@ function isChild(node) {
 /** Whether a string is words for people rather than a name of the machine's. */
 function isText(text, isChild) {
   const letters = text.replaceAll("{}", "").replace(/[^\p{L}]/gu, "");
-  if (letters.length < 2 || /px [A-Z]|^(https?:|\/|\.\/|#|--|\$)|[<>]|[a-z]+_[a-z]+$|^[A-Z]{2,5}$/.test(text)) return false;
+  if (letters.length < 2 || /px [A-Z]|^(https?:|(GET|POST) \/|\/|\.\/|#|--|\$)|[<>]|[a-z]+_[a-z]+$|^[A-Z]{2,5}$/.test(text)) return false;
   if (/^([a-z]+-[a-z-]+ ?)+$/.test(text) || /^\w+\([^)]*\)$/.test(text)) return false;
   return isChild || /^[^a-z]*[A-Z]/.test(text.replaceAll("{}", "")) || /\p{L} \p{L}|\p{L} \{\}|\{\} \p{L}/u.test(text);
 }
