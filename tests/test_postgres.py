@@ -21,7 +21,7 @@ from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
 from tests.machine import needs
-from tests.orchestrator.policies.test_scored_cascade import play
+from tests.orchestrator.policies.baselines.test_scored_cascade import play
 from tests.orchestrator.support.endpoint import endpoint
 from tests.postgres import postgres, programs
 from trainer.tasks import find_task

@@ -95,6 +95,6 @@ function watchChoice(language) {
 }
 
 const language = chooseLanguage();
-document.documentElement.lang = language;
 watchChoice(language);
 if (language !== "en") await showIn(language);
+document.documentElement.lang = language; // not before its words stand there
