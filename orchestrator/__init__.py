@@ -9,5 +9,5 @@ os.environ.setdefault("HF_HUB_DISABLE_UPDATE_CHECK", "1")
 
 # torch's threads (GNU OpenMP) spin while they wait for each other, for 300,000 rounds by default. Where other processes
 # want the same cores, workers or the studio, a training pass then takes a quarter longer than with short spins; on idle
-# cores these cost nothing (bench/cpu_training.py).
+# cores these cost nothing (bench/speed/cpu_training.py).
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")

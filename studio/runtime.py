@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from orchestrator.approval.records import Verdict
@@ -257,7 +257,7 @@ class Runtime:
         self._budgets[second.id] = budget = open_budget(second)
         try:
             async with self._trying:
-                await make_second_try(second, await self._open(second.pool), budget, self.store)
+                await make_second_try(second, self._use(second.pool), budget, self.store)
         finally:
             del self._budgets[second.id]
 
@@ -361,6 +361,10 @@ class Runtime:
         if pool.hash not in self._pools:
             self._pools[pool.hash] = open_live_pool(pool, self._call_cache)
         return self._pools[pool.hash]
+
+    @asynccontextmanager
+    async def _use(self, pool: Pool) -> AsyncIterator[LivePool]:
+        yield await self._open(pool)
 
     async def _shut_down(self) -> None:
         for budget in list(self._budgets.values()):

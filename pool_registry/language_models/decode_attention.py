@@ -2,7 +2,7 @@
 
 torch's fused kernel is made for long queries. For one new token in each of many rows two plain products are faster, in
 which heads that share their keys are multiplied together: 16 rows of a small model are written 1.7 times as fast
-(`python bench/cpu_decoding.py`).
+(`python bench/speed/cpu_decoding.py`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 glibc fetches each large block from the system and gives it back when it is freed. Between the two the kernel clears
 every page that is touched, and for a small model on a CPU this can cost more than its arithmetic. How much depends on
-the state of the kernel (`python bench/cpu_decoding.py`). Larger blocks than MOST_KEPT still go back at once: what no
-new block fits into would add up.
+the state of the kernel (`python bench/speed/cpu_decoding.py`). Larger blocks than MOST_KEPT still go back at once: what
+no new block fits into would add up.
 """
 
 from __future__ import annotations

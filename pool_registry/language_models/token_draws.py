@@ -2,7 +2,7 @@
 
 `torch.multinomial` makes a random number for each token of the vocabulary, which takes a small model a good part of the
 time of a step. Here one number chooses a place in the cumulated probabilities: first a block of tokens, then a token in
-it, so that few sums are made one after the other (`python bench/cpu_decoding.py`).
+it, so that few sums are made one after the other (`python bench/speed/cpu_decoding.py`).
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def shared_page_routes(runtime: Runtime) -> APIRouter:
 
     @router.get(PLACE + "{token}")
     @needs("viewer")
-    def shared(token: str) -> HTMLResponse:
+    def show_shared_run(token: str) -> HTMLResponse:
         episode = links.find_run(token)
         if episode is None:
             return HTMLResponse(VOID, 404, HEADERS)

@@ -7,6 +7,7 @@ A page is a row of PAGES. Another package adds one by an entry point in the grou
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -165,8 +166,7 @@ PAGES = ExtensionTable("podium.pages", Page, BUILT_IN, _check_page)
 FIND = "M10.5 4a6.5 6.5 0 1 0 .01 0 M15.500 15.500L20 20"
 MOON = "M20 14.5A8 8 0 0 1 9.5 4a8 8 0 1 0 10.5 10.5z"
 GLOBE = "M12 3a9 9 0 1 0 .01 0z M3 12h18 M12 3c-5 5.500-5 12.500 0 18 M12 3c5 5.500 5 12.500 0 18"
-# Each but English has a catalogue of this name in assets/web/languages.
-LANGUAGES = {"en": "English", "de": "Deutsch", "fr": "Français", "es": "Español", "zh": "中文"}
+LANGUAGES: dict[str, str] = json.loads(asset("web/languages/names.json").read_text(encoding="utf-8"))
 
 
 def stylesheets() -> list[str]:

@@ -36,7 +36,7 @@ MAX_KEPT = 10_000  # answers whose runs are remembered, the latest
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Message:
     """What a user wrote and was answered: in these `exchanges`, the last. `text` may have been asked about before, and
     `choice` been chosen of what it may mean."""
 
@@ -86,7 +86,7 @@ async def read_chat(request: EpisodeRequest, pool: LivePool, runs: AnsweredRuns,
     if not request.follow_ups or not request.before or is_greeting(request.question):
         return request
     *before, last = _settle([*request.before, Exchange(request.question)])
-    if not before or any(len(said.text) > MAX_TEXT_CHARS for said in (*before, last)):
+    if not before or any(len(message.text) > MAX_TEXT_CHARS for message in (*before, last)):
         return request
     reader = _Reader(pool, runs, user)
     ready = await reader.follow(await reader.read_thread(before), last)
@@ -99,16 +99,16 @@ async def read_chat(request: EpisodeRequest, pool: LivePool, runs: AnsweredRuns,
     return replace(request, readings=tuple(reading.question for reading in ready.readings))
 
 
-def _settle(exchanges: Sequence[Exchange]) -> list[_Said]:
+def _settle(exchanges: Sequence[Exchange]) -> list[_Message]:
     """The exchanges without those in which was asked which; a reply that chose stands in their place."""
-    settled: list[_Said] = []
+    settled: list[_Message] = []
     for place, exchange in enumerate(exchanges, start=1):
-        said = _Said(tuple(exchanges[max(0, place - SAME) : place]), exchange.question)
+        message = _Message(tuple(exchanges[max(0, place - SAME) : place]), exchange.question)
         if settled and (choices := read_choices(settled[-1].answer)):
             before = settled.pop()
             choice = choose(choices, exchange.question)
-            said = replace(said, text=before.text, choice=choice) if choice else said
-        settled.append(said)
+            message = replace(message, text=before.text, choice=choice) if choice else message
+        settled.append(message)
     return settled
 
 
@@ -120,7 +120,7 @@ class _Reader:
     runs: AnsweredRuns
     user: str
 
-    async def read_thread(self, thread: Sequence[_Said]) -> Episode:
+    async def read_thread(self, thread: Sequence[_Message]) -> Episode:
         """The last exchange of a thread as a run that can be continued: the recorded one, or what its texts say."""
         start, origin = 0, None
         for place in range(len(thread) - 1, -1, -1):
@@ -128,29 +128,29 @@ class _Reader:
             if run is not None and run.started is not None:
                 start, origin = place + 1, _ask_alone(run, run.started, thread[place].text)
                 break
-        for said in thread[start:]:
-            origin = await self._rebuild(origin, said)
+        for message in thread[start:]:
+            origin = await self._rebuild(origin, message)
         assert origin is not None, "a thread has at least one exchange"
         return origin
 
-    async def follow(self, origin: Episode, said: _Said) -> ReadyFollowUp | Understanding:
+    async def follow(self, origin: Episode, message: _Message) -> ReadyFollowUp | Understanding:
         """What a message means after a run; no reading where it cannot go on with that."""
         try:
-            return await read_follow_up(origin, said.text, self.pool, question=said.choice)
+            return await read_follow_up(origin, message.text, self.pool, question=message.choice)
         except (NotContinued, InvalidQuery):
             return Understanding()
 
-    async def _rebuild(self, origin: Episode | None, said: _Said) -> Episode:
+    async def _rebuild(self, origin: Episode | None, message: _Message) -> Episode:
         """An exchange that no run is known of."""
-        question, follow_up = one_line(said.text), None
+        question, follow_up = one_line(message.text), None
         if origin is not None:
-            ready = await self.follow(origin, said)
+            ready = await self.follow(origin, message)
             if isinstance(ready, ReadyFollowUp) and not ready.is_whole:
                 question, follow_up = ready.query, ready.follow_up
         started = EpisodeStarted(
             question, self.pool.pool.name, self.pool.pool.hash, "", {}, "", source=SERVED, follow_up=follow_up
         )
-        return Episode("", started=started, ended=EpisodeEnded("answered", 0.0, said.answer))
+        return Episode("", started=started, ended=EpisodeEnded("answered", 0.0, message.answer))
 
 
 def _ask_alone(run: Episode, started: EpisodeStarted, text: str) -> Episode:

@@ -197,8 +197,8 @@ class Service:
 
     async def _try_again(self, second: SecondTry) -> None:
         try:
-            async with self._trying, live_pool(second.pool) as pool:
-                await make_second_try(second, pool, self._budgets[second.id], self.store)
+            async with self._trying:
+                await make_second_try(second, live_pool(second.pool), self._budgets[second.id], self.store)
         finally:
             del self._budgets[second.id]
 

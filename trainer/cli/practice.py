@@ -194,13 +194,18 @@ def add(
 def try_failed_run_again(store: Store, episode: str) -> None:
     """Draw the consequences of what was said of a run: where its pool wants it, a wrong one is tried once more now."""
     from orchestrator.failure_memory.describe_retry import describe_retry
-    from trainer.demonstrations.second_try import take_verdict, try_again_here
+    from pool_registry.calls.live_pool import live_pool
+    from trainer.demonstrations.second_try import make_second_try, open_budget, take_verdict
 
     second = take_verdict(store, episode)
     if second is None:
         return
     typer.echo("The question is tried once more, with a lesson from this run ...", err=True)
-    asyncio.run(try_again_here(second, store))
+
+    async def make() -> None:
+        await make_second_try(second, live_pool(second.pool), open_budget(second), store)
+
+    asyncio.run(make())
     retried = store.traces.episode(episode).retried
     if retried is not None:
         typer.echo(f"{describe_retry(retried)}. That run is {retried.episode}.")

@@ -10,6 +10,7 @@ and those that are taken back.
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -26,7 +27,7 @@ from orchestrator.policies.finalizer import find_finalizer
 from orchestrator.policies.model import with_memory
 from orchestrator.traces.store import EpisodeRow, Store
 from pool_registry.calls.effect_free_pool import refuse_effects
-from pool_registry.calls.live_pool import LivePool, live_pool
+from pool_registry.calls.live_pool import LivePool
 from pool_registry.calls.spending import charge_calls_to
 from pool_registry.errors import PoolNotFound
 from pool_registry.pool import Limits, Pool
@@ -122,23 +123,21 @@ def open_budget(second: SecondTry) -> Budget:
     return budget
 
 
-async def make_second_try(second: SecondTry, pool: LivePool, budget: Budget, store: Store) -> None:
-    """Write the lesson, run the question once more with it, and settle what the lesson is worth. `pool` is the open
-    `second.pool`. However it ends, the trace of the failed run says so."""
+async def make_second_try(
+    second: SecondTry, opened: AbstractAsyncContextManager[LivePool], budget: Budget, store: Store
+) -> None:
+    """Write the lesson, run the question once more with it, and settle what the lesson is worth. `opened` opens
+    `second.pool`. However it ends, the trace of the failed run says so. Raises InvalidPool where the pool does not
+    open."""
     try:
-        with charge_calls_to(budget.spending):
-            retry = await _run_again(second, pool.limit(second.failed.run_limits), budget, store)
+        async with opened as pool:
+            with charge_calls_to(budget.spending):
+                retry = await _run_again(second, pool.limit(second.failed.run_limits), budget, store)
         if retry is not None:
             await asyncio.to_thread(_conclude, store, second.failed.id, retry)
     except BaseException:
         _abandon(store, second.failed, second.id, "interrupted")
         raise
-
-
-async def try_again_here(second: SecondTry, store: Store) -> None:
-    """Make a second try with a pool that is opened for it, as a command does."""
-    async with live_pool(second.pool) as pool:
-        await make_second_try(second, pool, open_budget(second), store)
 
 
 async def _run_again(second: SecondTry, pool: LivePool, budget: Budget, store: Store) -> Episode | None:

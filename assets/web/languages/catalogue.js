@@ -15,7 +15,7 @@ export class Catalogue {
       .map((key) => ({ pieces: key.split("{}"), letters: key.replace(/[^\p{L}]/gu, "").length, key }))
       .sort((one, other) => other.letters - one.letters);
     /** @type {Map<string, string|null>} */
-    this.known = new Map();
+    this.translations = new Map();
   }
 
   /**
@@ -26,8 +26,8 @@ export class Catalogue {
     const words = text.trim();
     if (!words || text.length > LONGEST) return null;
     const key = words.replace(/\s+/g, " ");
-    if (!this.known.has(key)) this.known.set(key, this.find(key));
-    const translation = this.known.get(key);
+    if (!this.translations.has(key)) this.translations.set(key, this.find(key));
+    const translation = this.translations.get(key);
     return translation === null ? null : text.replace(words, () => translation);
   }
 

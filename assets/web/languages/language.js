@@ -6,13 +6,16 @@ import { Catalogue } from "./catalogue.js";
 import { DATA } from "./data.js";
 
 const STORED = "podium-language";
-const LANGUAGES = ["de", "fr", "es", "zh"];
 const ATTRIBUTES = ["aria-label", "aria-description", "title", "placeholder", "alt"];
+/** A file of this folder. @param {string} name */
+const read = (name) => getDocument(new URL(name, import.meta.url).pathname);
+
 /** The language that was chosen, or the first of the browser's that there is; "en" without one. */
-function chooseLanguage() {
+async function chooseLanguage() {
   const chosen = localStorage.getItem(STORED);
   const wishes = chosen ? [chosen] : navigator.languages.map((tag) => tag.split("-")[0].toLowerCase());
-  return wishes.find((wish) => wish === "en" || LANGUAGES.includes(wish)) ?? "en";
+  const names = wishes[0] === "en" ? {} : await read("names.json");
+  return wishes.find((wish) => wish === "en" || Object.hasOwn(names, wish)) ?? "en";
 }
 
 /** Whether a choice is the name that it stands for, such as a pool's. @param {Element} element */
@@ -74,8 +77,7 @@ class Translator {
 
 /** @param {string} language */
 async function showIn(language) {
-  const address = new URL(`${language}.json`, import.meta.url);
-  new Translator(new Catalogue(await getDocument(address.pathname))).watch();
+  new Translator(new Catalogue(await read(`${language}.json`))).watch();
 }
 
 /** The select of the navigation, which Gradio may draw anew. @param {string} language */
@@ -94,7 +96,7 @@ function watchChoice(language) {
   show();
 }
 
-const language = chooseLanguage();
+const language = await chooseLanguage();
 watchChoice(language);
 if (language !== "en") await showIn(language);
 document.documentElement.lang = language; // not before its words stand there

@@ -14,6 +14,7 @@ from orchestrator.engine.process_identity import process_of
 from orchestrator.failure_memory.lessons import PoolMemory
 from orchestrator.traces.store import TraceFilter
 from pool_registry.deployment_mode import DeploymentMode
+from pool_registry.errors import InvalidPool
 from studio.episode_documents.trace import build_trace_document, describe_second_try
 from studio.pages.pool.commands import PoolCommands
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
@@ -267,3 +268,18 @@ def test_a_bad_verdict_starts_nothing(page):
         page.client.post(f"/api/episodes/{failed}/verdict", json=wrong)
     assert page.retried(failed) is None
     assert page.client.post("/api/episodes/none/verdict", json={"right": False}).status_code == 404
+
+
+def test_a_pool_that_does_not_open_is_said_in_the_trace_and_the_try_made_anew(page, monkeypatch):
+    answer_with("12", "24")
+    failed = page.ask()
+
+    def refuse(*_: object) -> None:
+        raise InvalidPool("the agent is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("studio.runtime.Runtime._open", refuse)
+        page.judge(failed, correct=False)
+        assert page.settled(failed).state == "interrupted" and page.usable() == 0
+    page.judge(failed, correct=False, answer="24")
+    assert page.settled(failed).state == "judged" and page.usable() == 1

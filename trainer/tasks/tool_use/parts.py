@@ -72,11 +72,11 @@ def holds_tools(content: object) -> bool:
     return isinstance(content, list) and any(_find_form(part)[0] is not None for part in content)
 
 
-def _typed(*names: str) -> Callable[[Part], Part | None]:
+def _match_type(*names: str) -> Callable[[Part], Part | None]:
     return lambda part: part if part.get("type") in names else None
 
 
-def _held(name: str) -> Callable[[Part], Part | None]:
+def _match_field(name: str) -> Callable[[Part], Part | None]:
     return lambda part: part[name] if isinstance(part.get(name), Mapping) else None
 
 
@@ -87,14 +87,14 @@ def _open_ui(part: Part) -> Part | None:
 
 
 FORMS = (
-    PartForm(_typed("tool_use"), "id", arguments=("input",)),
-    PartForm(_typed("tool_result"), "tool_use_id", output=("content",)),
-    PartForm(_held("toolUse"), "toolUseId", arguments=("input",)),
-    PartForm(_held("toolResult"), "toolUseId", output=("content",)),
-    PartForm(_held("toolInvocation"), "toolCallId", "toolName", ("args",), ("result",)),
-    PartForm(_typed("tool-call"), "toolCallId", "toolName", ("input", "args")),
-    PartForm(_typed("tool-result"), "toolCallId", "toolName", output=("output", "result")),
-    PartForm(_typed("dynamic-tool"), "toolCallId", "toolName", ("input",), ("output",)),
+    PartForm(_match_type("tool_use"), "id", arguments=("input",)),
+    PartForm(_match_type("tool_result"), "tool_use_id", output=("content",)),
+    PartForm(_match_field("toolUse"), "toolUseId", arguments=("input",)),
+    PartForm(_match_field("toolResult"), "toolUseId", output=("content",)),
+    PartForm(_match_field("toolInvocation"), "toolCallId", "toolName", ("args",), ("result",)),
+    PartForm(_match_type("tool-call"), "toolCallId", "toolName", ("input", "args")),
+    PartForm(_match_type("tool-result"), "toolCallId", "toolName", output=("output", "result")),
+    PartForm(_match_type("dynamic-tool"), "toolCallId", "toolName", ("input",), ("output",)),
     PartForm(_open_ui, "toolCallId", "toolName", ("input",), ("output",)),
 )
 

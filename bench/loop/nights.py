@@ -1,6 +1,6 @@
 """The loop on two foreign pools: three nights of `podium improve` after scripted traffic, and one poisoned night.
 
-    python bench/loop.py [agents] [openapi] [--seeds 3] [--home FOLDER] [--out bench/results/loop.json]
+    python bench/loop/nights.py [agents] [openapi] [--seeds 3] [--home FOLDER] [--out bench/results/loop.json]
 
 agents     experts of the proving ground behind real HTTP (simulated, every card says so). Traffic asks on two of their
            four topics at first, on the others from the second night on. The stage `who` learns whom to ask.
@@ -28,7 +28,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.agents.experts import serve_experts
 from bench.agents.ground import Ground, draw_ground, judge_best, judge_single

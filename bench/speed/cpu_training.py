@@ -1,6 +1,6 @@
 """What training costs on a CPU: a step, ours against TRL's; a turn; and how long torch's threads spin.
 
-    python bench/cpu_training.py [--only sft] [--json] [--out bench/results/cpu_training.json]
+    python bench/speed/cpu_training.py [--only sft] [--json] [--out bench/results/cpu_training.json]
 
 `sft`: CPU milliseconds of one thread, and wall milliseconds, for each token of the demonstrations in a step of SFT
 with an adapter on SmolLM2-135M. 8 rows: two listings of workers (180 tokens), below each 4 conversations (150 tokens,
@@ -35,6 +35,8 @@ from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 SPINS = (1_000, 10_000, 300_000)
 EPISODES, GROUP, STEPS, ROUNDS, PASSES = 32, 8, 4, 2, 8

@@ -1,6 +1,6 @@
 """How fast a small model writes on a CPU, with what of it is ours and without.
 
-    python bench/cpu_decoding.py [--rows 1 16 32] [--repeats 3] [--out bench/results/cpu_decoding.json]
+    python bench/speed/cpu_decoding.py [--rows 1 16 32] [--repeats 3] [--out bench/results/cpu_decoding.json]
 
 Tokens a second of smollm2-reader in bfloat16 (SmolLM2-135M with its adapter, as rollouts use it): 48 tokens in each row
 behind a prompt of 300 that all rows share, drawn at temperature 1. Each arm runs in a process of its own, and the arms
@@ -24,6 +24,8 @@ import time
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 ARMS = ("usual", "memory", "attention", "ours")
 PROMPT, TOKENS = 300, 48

@@ -1,6 +1,6 @@
 """What a lesson adds to a second try: failed runs that are right the second time, with their lesson and without.
 
-    python bench/retries.py [--seeds 6] [--questions 40] [--out bench/results/retries.json]
+    python bench/loop/retries.py [--seeds 6] [--questions 40] [--out bench/results/retries.json]
 
 Everything is simulated. Pools of experts with hidden skills (bench/agents) are asked by a simulated planner, which
 calls one expert, drawn at random. A question whose answer is wrong is tried twice more, once as it is and once with the
@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.agents.cases import draw_tasks, make_task
 from bench.agents.experts import serve_experts

@@ -1,6 +1,6 @@
 """What skills bring: composed questions asked of a reader with the skills of solved ones in the pool, and without.
 
-    python bench/skills.py [--reader smollm2-reader] [--out bench/results/skills.json]
+    python bench/loop/skills.py [--reader smollm2-reader] [--out bench/results/skills.json]
 
 On three pools of functions (bench/data/object_pools) skills are found in two solved wordings of each kind of composed
 question (bench/data/skill_questions.yaml), with the finder of `podium skills find`. Asked are two other wordings of
@@ -24,7 +24,7 @@ from typing import Any
 
 import yaml
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.generalization import DATA, load_pools
 from bench.support.device import describe_machine
