@@ -28,6 +28,11 @@ class PromptFacts:
     reads_states: bool = False  # where a call failed it is shown what came of its plan, and plans again
 
     @property
+    def reads_conversation(self) -> bool:
+        """Whether a conversation may stand around the query: small models were trained on bare questions."""
+        return self.lists_workers
+
+    @property
     def texts(self) -> int:
         """How many texts the model writes for a turn."""
         return 2 if self.binds_needs else 1

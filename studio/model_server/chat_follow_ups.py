@@ -1,8 +1,9 @@
 """Reads the last message of a conversation as a follow-up of what was asked before it, by the rules of the Run page
 (studio/follow_ups.py): the run is of a question that stands alone, as small models were trained on.
 
-A message that stands alone, or that no rule reads, stays as it is, with the conversation in front of it. No agent is
-asked to rewrite it: what plans or falls back reads the conversation itself. Where it may mean several questions, or
+A message that stands alone, or that no rule reads, stays as it is: with the conversation in front of it where the
+orchestrator can read one, else without, for a small model answers the first question that it sees. No agent is asked to
+rewrite it. Where it may mean several questions, or
 holds a part of an answer and workers may have effects, the client is asked which.
 """
 
@@ -81,22 +82,27 @@ def _hash(user: str, exchanges: Sequence[Exchange]) -> bytes:
     return sha256("\0".join((user, *texts)).encode("utf-8", "replace")).digest()
 
 
-async def read_chat(request: EpisodeRequest, pool: LivePool, runs: AnsweredRuns, user: str) -> EpisodeRequest:
-    """The request as it is run: of the question that its last message means, or asking which one that is."""
+async def read_chat(
+    request: EpisodeRequest, pool: LivePool, runs: AnsweredRuns, user: str, stands_alone: bool = False
+) -> EpisodeRequest:
+    """The request as it is run: of the question that its last message means, or asking which one that is. A message
+    that is no follow-up is run without the conversation where it `stands_alone`."""
     if not request.follow_ups or not request.before or is_greeting(request.question):
         return request
+    unread = replace(request, query=write_asked_first(request.question, request.rules)) if stands_alone else request
     *before, last = _settle([*request.before, Exchange(request.question)])
     if not before or any(len(message.text) > MAX_TEXT_CHARS for message in (*before, last)):
-        return request
+        return unread
     reader = _Reader(pool, runs, user)
     ready = await reader.follow(await reader.read_thread(before), last)
     if isinstance(ready, ReadyFollowUp):
         if ready.is_whole:
-            return request
+            return unread
         query = write_asked_first(ready.query, request.rules)
         follow_up = replace(ready.follow_up, question=ready.query)
         return replace(request, query=query, follow_up=follow_up)
-    return replace(request, readings=tuple(reading.question for reading in ready.readings))
+    readings = tuple(reading.question for reading in ready.readings)
+    return replace(request, readings=readings) if readings else unread
 
 
 def _settle(exchanges: Sequence[Exchange]) -> list[_Message]:

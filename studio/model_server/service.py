@@ -32,7 +32,7 @@ from studio.model_server.errors import ApiError, invalid_value
 from studio.model_server.kept_responses import KeptResponses
 from studio.model_server.request import EpisodeRequest, tighten_limits
 from studio.model_server.served_episode import ServedEpisode
-from studio.model_server.setup import EpisodeSetup
+from studio.model_server.setup import EpisodeSetup, reads_conversation
 from studio.model_server.shadows import Shadows
 from studio.model_server.sides import ServedModel, Sides
 from trainer.demonstrations.second_try import SecondTry, make_second_try, open_budget
@@ -96,7 +96,10 @@ class Service:
     async def read(self, request: EpisodeRequest, user: str) -> EpisodeRequest:
         """The request with its last message read as a follow-up of those before it, where that is on."""
         side = self.sides.choose(request, user)
-        return await read_chat(request, side.pool, self._runs, user) if side.model.follow_ups else request
+        if not side.model.follow_ups:
+            return request
+        stands_alone = not reads_conversation(side.model.orchestrator)
+        return await read_chat(request, side.pool, self._runs, user, stands_alone)
 
     def start_episode(self, request: EpisodeRequest, user: str) -> ServedEpisode:
         """Start an episode, or go on with the one that waits for the outputs which the request brings. Raises ApiError

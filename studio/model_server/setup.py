@@ -12,6 +12,7 @@ from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, add_options, split_options
 from orchestrator.policies import fallback
 from orchestrator.policies.registry import find_policy
+from orchestrator.prompt_styles import PROMPTS, PromptFacts
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.calls.run_limits import RunLimits, check_run_limits
@@ -153,10 +154,23 @@ def _adjust_agent(live: LiveWorker, settings: Mapping[str, JsonValue]) -> LiveWo
 
 def reads_pool(orchestrator: str) -> bool:
     """Whether an orchestrator sees workers that it has not learnt, such as the tools of a client."""
-    policy = find_policy(orchestrator)
+    policy, prompt = find_policy(orchestrator), find_prompt(orchestrator)
     if policy is not None:
         return policy.name in READ_THE_POOL
+    return prompt is not None and not prompt.knows_one_pool
+
+
+def reads_conversation(orchestrator: str) -> bool:
+    """Whether what was said before a question may stand around it."""
+    prompt = find_prompt(orchestrator)
+    return prompt is None or prompt.reads_conversation
+
+
+def find_prompt(orchestrator: str) -> PromptFacts | None:
+    """What a checkpoint's model is shown; None where it is a policy, or not there."""
+    if find_policy(orchestrator) is not None:
+        return None
     try:
-        return not find_checkpoint(split_options(orchestrator)[0])[1].knows_one_pool
+        return PROMPTS[find_checkpoint(split_options(orchestrator)[0])[1].prompt]
     except UnknownOrchestrator:
-        return False
+        return None

@@ -26,8 +26,11 @@ def share(
         if not episode:
             if revoke:
                 raise ShareRefused("say which run's links to take back: podium share RUN --revoke")
-            for link in links.list():
+            listed = links.list()
+            for link in listed:
                 typer.echo("\t".join(filter(None, (link.episode, f"until {link.expires_at}", link.user))))
+            if not listed:
+                typer.echo("No link works; make one with: podium share RUN", err=True)
         elif revoke:
             typer.echo(f"Taken back: {links.revoke_all(episode)}. Nobody opens the run by a link any more.")
         else:

@@ -14,6 +14,7 @@ from studio.deployments.states import DeploymentOptions, ServingSide
 from studio.episode_documents.view import build_episode_view
 from studio.model_server.app import create_model_app
 from studio.model_server.service import ServedModel
+from studio.model_server.setup import reads_conversation
 from studio.model_server.sides import build_served_model
 from studio.model_server.which_question import choose, read_choices, write_choices
 from studio.prepare import prepare_store
@@ -243,3 +244,21 @@ def test_choices_are_read_back_and_other_answers_offer_none():
     assert read_choices(write_choices(BOTH)) == BOTH
     assert read_choices("1. one\n2. two") == []
     assert choose(BOTH, "(2)") == BOTH[1] and choose(BOTH, "3") == choose(BOTH, "neither") == ""
+
+
+def test_a_model_that_was_trained_on_questions_alone_gets_the_message_alone(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("studio.model_server.service.reads_conversation", lambda name: name != "model:ada:plan")
+    with serve(tmp_path) as client:
+        chat = Chat(client, {"role": "system", "content": "Be brief."})
+        chat.ask("What is 6 * 7?")
+        for text in ("What is 3 * 3 then?", "please compute 9 * 9 now and tell me the result of it"):
+            chat.ask(text)
+            query = store.traces.row(chat.trace).query
+            assert "Be brief." in query and query.endswith(text) and "6 * 7" not in query
+        chat.ask("What is 5 * 5?", podium={"follow_ups": False})
+        assert "6 * 7" in store.traces.row(chat.trace).query
+
+
+def test_which_orchestrators_read_conversations():
+    assert all(map(reads_conversation, ("model:ada:plan", "direct:ada")))
+    assert not any(map(reads_conversation, ("smollm2-reader", "smollm2-reader+samples=3", "starter-sft")))
