@@ -8,9 +8,10 @@ const ROOT = new URL("..", import.meta.url).pathname;
 // Attributes and fields whose values nobody reads.
 const TECHNICAL =
   /^(class|className|id|type|role|d|viewBox|href|src|rel|target|name|for|style|method|key|kind|code|value|command|event|points|transform|fill|stroke|autocomplete|inputmode|accept|data-.*|aria-(?!label$|description$).*)$/;
-// Functions whose arguments nobody reads.
-const SILENT =
-  /^(querySelector(All)?|closest|matches|addEventListener|removeEventListener|getElementById|getItem|setItem|removeItem|fetch|import|add|remove|toggle|contains|has|startsWith|endsWith|includes|split|indexOf|replace|replaceAll|createElement(NS)?|getAttribute|hasAttribute|removeAttribute|toggleAttribute|setProperty|CustomEvent|RegExp|URL|matchMedia|join|svg|icon|getPropertyValue|get|set|append_?class|supports|padStart|padEnd|toLocaleString|NumberFormat|DateTimeFormat|localeCompare)$/;
+// Functions and methods whose arguments nobody reads.
+const SILENT_FUNCTIONS = /^(fetch|import|svg|icon|append_?class|CustomEvent|RegExp|URL|matchMedia)$/;
+const SILENT_METHODS =
+  /^(querySelector(All)?|closest|matches|addEventListener|removeEventListener|getElementById|getItem|setItem|removeItem|add|remove|toggle|contains|has|startsWith|endsWith|includes|split|indexOf|replace|replaceAll|createElement(NS)?|getAttribute|hasAttribute|removeAttribute|toggleAttribute|setProperty|join|getPropertyValue|get|set|supports|padStart|padEnd|toLocaleString|NumberFormat|DateTimeFormat|localeCompare)$/;
 const CHILDREN = new Set(["el", "fill"]); // their third and later arguments are what an element shows
 
 /** The English texts of one module. @param {string} code @returns {Set<string>} */
@@ -55,7 +56,8 @@ function isShown(node) {
       const place = parent.arguments.indexOf(child);
       if (place < 0) continue; // an array that a method is called of
       const name = nameOf(parent.callee);
-      if (SILENT.test(name) || (CHILDREN.has(name) && place === 0)) return false;
+      const silent = parent.callee.type === "MemberExpression" ? SILENT_METHODS : SILENT_FUNCTIONS;
+      if (silent.test(name) || (CHILDREN.has(name) && place === 0)) return false;
       if (name === "setAttribute") return place === 1 && !TECHNICAL.test(String(parent.arguments[0].value));
     }
     if (/Statement|Declaration|Function/.test(parent.type)) return true;

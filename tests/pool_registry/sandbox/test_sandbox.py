@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psutil
 import pytest
@@ -30,6 +31,7 @@ from pool_registry.worker import WorkerSpec
 from tests.machine import needs
 from tests.trust.trials import count_trials
 
+SCRATCH = f"/tmp/podium-{uuid4().hex}"  # not there, whatever else lies in the machine's /tmp
 LEVELS = [level for level in Level if sys.platform.startswith("linux") and asyncio.run(runner._attack(level)) is None]
 pytestmark = [pytest.mark.medium, needs(bool(LEVELS), "sandbox")]
 
@@ -463,8 +465,8 @@ LEFT_BEHIND = {
     "a variable": ("import os\nos.environ['LEFT'] = '1'", "__import__('os').environ.get('LEFT')", None),
     "a recursion limit": ("import sys\nsys.setrecursionlimit(99999)", "__import__('sys').getrecursionlimit()", 1000),
     "a file": (
-        "try: open('/tmp/left', 'w')\nexcept OSError: pass",
-        "import os\nos.access('/tmp/left', os.F_OK)",
+        f"try: open('{SCRATCH}', 'w')\nexcept OSError: pass",
+        f"import os\nos.access('{SCRATCH}', os.F_OK)",
         False,
     ),
     "a mask of signals": (
@@ -491,7 +493,7 @@ def test_calls_at_the_same_time_do_not_meet(jail):
     """Each writes a file of its own under the same name, and draws a random number of its own."""
     code = (
         "import random, time\n"
-        "try:\n    open('/tmp/mine', 'x').write('{n}'); time.sleep(.2); seen = open('/tmp/mine').read()\n"
+        f"try:\n    open('{SCRATCH}', 'x').write('{{n}}'); time.sleep(.2); seen = open('{SCRATCH}').read()\n"
         "except PermissionError:\n    seen = 'no scratch'\n"
         "[seen, random.random()]"
     )
