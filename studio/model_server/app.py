@@ -1,4 +1,4 @@
-"""The web application of a served model: the OpenAI API's routes, the guard in front, MCP beside them.
+"""The web application of a served model: the OpenAI API's routes, the guard in front, MCP and A2A beside them.
 
 Imports no Gradio: it is up in a fraction of the studio's time and memory.
 """
@@ -29,6 +29,7 @@ from studio.access.permissions import Need, Permissions, needs
 from studio.access.request_guards import LOOPBACK, SameOrigin
 from studio.access.roles import Rights, RoleRefused, UserRole, current_rights
 from studio.frame import sse
+from studio.model_server.apis.a2a.routes import CARD_PATH, a2a_routes
 from studio.model_server.apis.chat_completions import ChatCompletion
 from studio.model_server.apis.completions import CompletionRequest, TextCompletion
 from studio.model_server.apis.mcp import create_mcp_server
@@ -49,6 +50,7 @@ from studio.model_server.request import (
 from studio.model_server.served_episode import ServedEpisode
 from studio.model_server.service import ServedModel, Service, holds_plans
 
+OPEN_PATHS = ("/health", CARD_PATH)  # need no token
 CLIENT_CLOSED_REQUEST = 499  # nginx's code; the client does not read the response
 ORIGIN_ADVICE = " Start the server with --allow-origin and the page's origin to let it in."
 BODY_LIMITS = {
@@ -58,6 +60,7 @@ BODY_LIMITS = {
     "/v1/approvals": DECISION,
     "/v1/verdicts": DECISION,
     "/mcp": EVENT,
+    "/a2a": None,
 }
 MAX_HEADER_CHARS = 4000  # of the names of ignored parameters: clients take some 8 to 16 kB of headers
 
@@ -77,6 +80,11 @@ def create_model_app(
     Raises SecretNotFound when a reference is not set. Starting the application raises what `Service` raises.
     """
     secrets = {name: resolve(name).get_secret_value() for name in references}
+    tokens = Tokens(store.engine)
+
+    def needs_token() -> bool:
+        return bool(not loopback or secrets or tokens.list())
+
     service: list[Service] = []  # opened on the serving event loop
     mcp = create_mcp_server(lambda: service[0], holds_plans=holds_plans(store, model))
     mcp_routes = mcp.streamable_http_app(stateless_http=False, host="").routes
@@ -99,15 +107,14 @@ def create_model_app(
     _add_routes(app, model)
     app.include_router(approval_routes())
     app.include_router(verdict_routes())
+    app.include_router(a2a_routes(model.name, needs_token))
     for router in routers:
         app.include_router(router)
     permissions = Permissions((f"{method} /mcp", Need(UserRole.EDITOR)) for method in ("GET", "POST", "DELETE"))
     permissions.add_routes(app.routes)
     app.add_middleware(LimitedBody, rows=BODY_LIMITS)
     app.add_middleware(UnpackedBodies, most=CONVERSATION.size)
-    app.add_middleware(
-        BearerGuard, tokens=Tokens(store.engine), secrets=secrets, required=not loopback, permissions=permissions
-    )
+    app.add_middleware(BearerGuard, tokens=tokens, secrets=secrets, needs_token=needs_token, permissions=permissions)
     app.add_middleware(SameOrigin, allowed=origins, advice=ORIGIN_ADVICE)
     if origins:
         allow_origins(app, origins)
@@ -311,22 +318,27 @@ async def _handle_unexpected_error(request: Request, error: Exception) -> Respon
 
 
 class BearerGuard:
-    """Lets in clients with a token; without one only while no token exists and `required` is off.
+    """Lets in clients with a token; without one only while `needs_token` says that none is needed.
 
     `secrets` are further tokens, by the reference that names them. The token's owner is put in `request.state.user`.
     """
 
     def __init__(
-        self, app: ASGIApp, tokens: Tokens, secrets: Mapping[str, str], required: bool, permissions: Permissions
+        self,
+        app: ASGIApp,
+        tokens: Tokens,
+        secrets: Mapping[str, str],
+        needs_token: Callable[[], bool],
+        permissions: Permissions,
     ) -> None:
-        self._app, self._tokens, self._secrets, self._required = app, tokens, secrets, required
+        self._app, self._tokens, self._secrets, self._needs_token = app, tokens, secrets, needs_token
         self._permissions = permissions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        user = "" if scope["path"] == "/health" else await asyncio.to_thread(self._find_user, _bearer_token(scope))
+        user = "" if scope["path"] in OPEN_PATHS else await asyncio.to_thread(self._find_user, _bearer_token(scope))
         if user is None:
             await _refuse_without_token()(scope, receive, send)
             return
@@ -356,8 +368,7 @@ class BearerGuard:
         owner = self._tokens.owner(token) if token else None
         if owner is not None:
             return owner
-        needed = self._required or self._secrets or self._tokens.list()
-        return None if needed else ""
+        return None if self._needs_token() else ""
 
 
 def _bearer_token(scope: Scope) -> str:

@@ -367,10 +367,11 @@ def _parse(kind: type[RequestT], body: bytes) -> RequestT:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise ApiError(400, f"the body is not JSON: {error}", "invalid_json") from error
-    return _validate(kind, document)
+    return check_document(kind, document)
 
 
-def _validate(kind: type[RequestT], document: object) -> RequestT:
+def check_document(kind: type[RequestT], document: object) -> RequestT:
+    """A request from its JSON. Raises ApiError naming the field that cannot be used."""
     if not isinstance(document, dict):
         raise ApiError(400, "the body must be a JSON object", "invalid_json")
     try:

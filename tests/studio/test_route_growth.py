@@ -60,6 +60,12 @@ SERVED: Mapping[str, Any] = {
     "/v1/pools/{pool}/check": "nothing",
     "/v1/pools/{pool}/workers": {"worker": CALCULATOR},
     "/v1/pools/{pool}/workers/{worker}/test": {"arguments": {"instruction": "Hello"}},
+    "/a2a": {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "SendMessage",
+        "params": {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Hello"}]}},
+    },
     "/mcp": {
         "jsonrpc": "2.0",
         "id": 1,

@@ -37,6 +37,7 @@ from trainer.recipe_sections import DemonstrationSettings, ModelSettings
 from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import TaskPools, VaryTask, keep_task
+from trainer.tasks.teachers import ORACLE
 
 Progress = Callable[[int, int], None]
 
@@ -95,7 +96,7 @@ async def run_trajectory(trajectory: Trajectory, pools: TaskPools, sink: Sink) -
 
 def _make_teacher(trajectory: Trajectory, pool: LivePool) -> Orchestrator:
     task = trajectory.task
-    if trajectory.teacher == "oracle" and task.oracle_turn is not None:
+    if trajectory.teacher == ORACLE and task.oracle_turn is not None:
         return RecoveringTeacher(task.oracle_turn, trajectory.fault, list(task.workers))
     return make_orchestrator(trajectory.teacher, pool, task.oracle_turn, trajectory.draw)
 
@@ -205,7 +206,7 @@ class DemonstrationCollector:
             return None  # the right answer is a refusal: no step that could fail
         worker = self._random.choice(named)
         kinds = [Fault(worker, Status.TIMEOUT), Fault(worker, Status.EXEC_ERR)]
-        if self._settings.teacher == "oracle":
+        if self._settings.teacher == ORACLE:
             kinds += [Fault(worker, slip="bad_arguments"), Fault(worker, slip="wrong_worker")]
         return self._random.choice(kinds)
 

@@ -30,7 +30,7 @@ export class ServePage {
     this.deployments = new DeploymentList(this);
     const columns = el("div.serve-columns", {}, el("div.serve-main", {}, this.deployments.root, this.servers), side);
     const page = el(
-      "div.page-body.serve-page", {}, heading("Serve", "Use a pool from your own programs as if it were one model, by the OpenAI API or by MCP."),
+      "div.page-body.serve-page", {}, heading("Serve", "Use a pool from your own programs as if it were one model, by the OpenAI API, by MCP or by A2A."),
       this.message, columns,
     );
     root.replaceChildren(page);
@@ -262,6 +262,7 @@ class ServerCard {
     this.figures = el("dd");
     fact(facts, "Base URL", code(this.url));
     fact(facts, "MCP", code(this.url.replace(/\/v1$/, "/mcp")));
+    fact(facts, "A2A", code(this.url.replace(/\/v1$/, "/a2a")));
     if (server.origins.length) fact(facts, "Web pages", server.origins.join(", "));
     facts.append(el("dt", {}, "Requests"), this.figures);
     const traces = new URLSearchParams({ pool: server.pool, orchestrator: server.orchestrator });

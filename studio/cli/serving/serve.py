@@ -66,7 +66,7 @@ def serve(
     mcp: Annotated[bool, typer.Option("--mcp", help="Serve as an MCP server on stdin and stdout instead.")] = False,
     home: HomeOption = None,
 ) -> None:
-    """Serve a pool and its orchestrator as one model of the OpenAI API (and over MCP at /mcp)."""
+    """Serve a pool and its orchestrator as one model of the OpenAI API (and over MCP at /mcp, and A2A at /a2a)."""
     from pydantic import ValidationError
 
     from studio.housekeeping.daily import start_daily_work

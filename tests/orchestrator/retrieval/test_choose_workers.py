@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -289,3 +290,33 @@ def test_recall_of_the_whole_set(sentence_model):
         best = max(result["words"][group]["recall"], result["meaning"][group]["recall"])
         assert result["studio"][group]["recall"] >= best - 0.02
     assert result["studio"]["paraphrased"]["recall"] >= 0.85 and result["studio"]["plain"]["recall"] >= 0.98
+
+
+@has_model
+def test_a_question_finds_its_worker_among_a_thousand_within_a_tenth_of_a_second(sentence_model, monkeypatch):
+    """In processor time, by words and by meaning. What each card means is read once, and counts for nothing here."""
+    import numpy as np
+
+    draws = np.random.default_rng(5)
+
+    def draw_vectors(texts, adapter):
+        vectors = draws.normal(size=(len(texts), 384)).astype("float32")
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    cards = [
+        WorkerProfile(
+            f"list_{TOPICS[n % 10]}_{n}", f"Lists {TOPICS[n % 10]} of region {n}, with {TOPICS[n % 7]}.", ("n",)
+        )
+        for n in range(1222)
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr(sentence_vectors, "_compute", draw_vectors)
+        sentence_vectors.embed([card.meaning for card in cards])
+    score_workers("What is loaded once, is loaded here", cards)
+    seconds = []
+    for number in range(5):
+        start = time.process_time()
+        scores, _ = score_workers(f"Which planets does region {700 + number} have?", cards)
+        seconds.append(time.process_time() - start)
+        assert len(scores) == len(cards)
+    assert min(seconds) < 0.1, f"seconds of each question: {seconds}"

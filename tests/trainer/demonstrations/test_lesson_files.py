@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator.dialects import find_dialect
 from tests.trainer.support.tool_use_files import (
+    ALPACA,
     BFCL_ANSWER,
     BFCL_QUESTION,
     GEMINI,
@@ -86,10 +87,9 @@ def test_a_message_of_weight_0_is_not_learnt(load):
 def test_conversations_without_tools_are_learnt_as_they_stand(load):
     parts = [{"type": "text", "text": "What is"}, {"type": "text", "text": "6 x 7?"}]
     chat = {"messages": [{"role": "user", "content": parts}, {"role": "assistant", "content": "42", "weight": 1}]}
-    alpaca = {"instruction": "What is 6 x 7?", "input": "", "output": "42"}
     sides = (("user", "What is 6 x 7?"), ("model", "42"))
     gemini = {"contents": [{"role": role, "parts": [{"text": text}]} for role, text in sides]}
-    for row in load(write_lines(chat, alpaca, gemini), ModelSettings(dialect="plan")):
+    for row in load(write_lines(chat, ALPACA, gemini), ModelSettings(dialect="plan")):
         assert list_roles(row) == ["user", "assistant"] and row.messages[1].content == "42" and row.messages[1].learn
 
 

@@ -89,6 +89,13 @@ XLAM = {
     ),
     "answers": json.dumps([{"name": "get_stock", "arguments": {"item": "tea", "unit": "packet"}}]),
 }
+GLAIVE = {
+    "system": f"SYSTEM: Use these functions if required -\n{json.dumps(STOCK, indent=4)}\n",
+    "chat": "USER: How much tea?\n\n\nASSISTANT: <functioncall> "
+    """{"name": "get_stock", "arguments": '{"item": "tea"}'} <|endoftext|>\n\n\nFUNCTION RESPONSE: 12\n\n\n"""
+    "ASSISTANT: 12 packets. <|endoftext|>\n\n\n",
+}
+ALPACA = {"instruction": "What is 6 x 7?", "input": "", "output": "42"}
 BFCL_QUESTION = {
     "id": "parallel_0",
     "question": [[{"role": "user", "content": "How much tea and how much oil?"}]],
@@ -174,6 +181,7 @@ TOOL_FILES = {
         (("get_stock", {"item": "tea"}, []), ("get_stock", {"item": "oil"}, [])),
         [12, "none left"],
     ),
+    "glaive.jsonl": ToolFile(write_lines(GLAIVE), "Glaive in JSONL", ONE_STOCK, 12),
     "gemini.jsonl": ToolFile(
         write_lines(GEMINI),
         "Gemini in JSONL",

@@ -48,6 +48,7 @@ from trainer.methods.sft.section import SftSettings
 from trainer.recipe import Recipe
 from trainer.tasks.shared_pools import list_brought_pools, make_vary
 from trainer.tasks.task import Task
+from trainer.tasks.teachers import ORACLE
 
 TASKS_PER_SHARD = 1_000
 SLIPS_PER_SHARD = 50  # tasks, where a reader writes the plans that go wrong: three minutes of work
@@ -97,7 +98,7 @@ def check_makes_lessons(recipe: Recipe, settings: SftSettings) -> None:
     problems = []
     if not PROMPTS[recipe.model.prompt].binds_needs:
         problems.append(("model.prompt", "lessons in bulk are a reader's: set it to reader or reader-fields"))
-    if demonstrations.teacher != "oracle":
+    if demonstrations.teacher != ORACLE:
         problems.append(("sft.demonstrations.teacher", "only reference plans need no episode: set it to oracle"))
     if demonstrations.rounds > 1:
         problems.append(("sft.demonstrations.rounds", "rounds need a training between them: set it to 1"))

@@ -19,7 +19,7 @@ from trainer.launch_gap import LaunchGap, as_sentence
 from trainer.methods.base import Edit, Method, Problem, StageStart, Store
 from trainer.methods.edits import make_halve_batch
 from trainer.methods.sft.section import SftSettings
-from trainer.tasks.teachers import EXPLAIN_NO_PLANS
+from trainer.tasks.teachers import EXPLAIN_NO_PLANS, ORACLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from trainer.recipe import Recipe
     from trainer.tasks.task import Task
 
-ORACLE = "oracle"  # the teacher that is the tasks' own plans
 EPOCHS, LEAST_STEPS = 3, 8  # of imitating an agent: how often each plan is seen
 # How plans of an agent are imitated: gently, so that what the start knows of planning stays. Not measured.
 IMITATED: dict[str, Any] = {
@@ -166,7 +165,8 @@ class Sft(Method[SftSettings]):
                 yield LaunchGap("sft.demonstrations.file", f"There is no file {path}.")
 
     def find_task_gaps(self, settings: SftSettings, tasks: Sequence[Task]) -> Iterator[LaunchGap]:
-        if self.needs_plans(settings) and not any(task.oracle_turn for task in tasks):
+        has_file = bool(settings.demonstrations.file)
+        if self.needs_plans(settings) and not has_file and not any(task.oracle_turn for task in tasks):
             yield LaunchGap(TEACHER, as_sentence(EXPLAIN_NO_PLANS))
 
     def allocate(self, settings: SftSettings, recipe: Recipe, sizes: ModelSizes, machine: Machine) -> list[Allocation]:

@@ -56,7 +56,7 @@ from trainer.methods.sft.section import SftSettings
 from trainer.recipe import Recipe
 from trainer.recipe_sections import DemonstrationSettings
 from trainer.tasks.task import Task
-from trainer.tasks.teachers import EXPLAIN_NO_PLANS
+from trainer.tasks.teachers import EXPLAIN_NO_PLANS, list_shown
 
 SEED_DISTANCE = 1_000_003  # between the orders of two seeds, in epochs
 log = logging.getLogger(__name__)
@@ -197,9 +197,12 @@ def _collect_next(training: TrainingContext, settings: SftSettings, sft_round: S
 def _sample_teacher(
     training: TrainingContext, options: DemonstrationSettings, seed: int, round_number: int
 ) -> list[Demonstration]:
-    """One demonstration of the teacher for each task that it solves; empty when the job was asked to stop. Raises
-    SpendCapReached, and TrainingFailed where a worker takes no calls for too long."""
+    """One demonstration of the teacher for each task that it solves; empty when the job was asked to stop, and where
+    the teacher can show none. Raises SpendCapReached, and TrainingFailed where a worker takes no calls for too long."""
     recipe, job_folder = training.recipe, training.job_folder
+    tasks = list_shown(options.teacher, training.tasks)
+    if not tasks:
+        return []
     taught = TaughtTasks(
         job_folder.find_taught(round_number),
         options.max_cost,
@@ -214,12 +217,12 @@ def _sample_teacher(
             options, recipe.model, pool, training.store.traces, seed, rounds, training.make_vary(seed), place, taught
         )
         progress = _make_progress(job_folder, taught.spending)
-        rows = training.runner.run(collector.collect(training.tasks, progress))
+        rows = training.runner.run(collector.collect(tasks, progress))
     _write_cost(job_folder, taught.spending)
     if job_folder.stop_requested:
         return []
-    _check_complete(taught, collector.ended, len(training.tasks))
-    sentence = describe_taught(options, collector, len(training.tasks), len(rows))
+    _check_complete(taught, collector.ended, len(tasks))
+    sentence = describe_taught(options, collector, len(tasks), len(rows))
     write_atomically(job_folder.taught, json.dumps({"sentence": sentence}))
     log.info("%s", sentence)
     return rows

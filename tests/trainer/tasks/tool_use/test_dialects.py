@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.trainer.support.tool_use_files import GLAIVE
 from trainer.tasks.tool_use.formats import find_format
 from trainer.tasks.tool_use.printed_calls import read_printed_calls
 from trainer.tasks.tool_use.reader import read_record
@@ -149,12 +150,7 @@ DIALECTS = {
             {"type": "ai", "content": "12 packets."},
         ],
     },
-    "Glaive": {
-        "system": f"SYSTEM: Use these functions if required -\n{json.dumps(STOCK, indent=4)}\n",
-        "chat": "USER: How much tea?\n\n\nASSISTANT: <functioncall> "
-        """{"name": "get_stock", "arguments": '{"item": "tea"}'} <|endoftext|>\n\n\nFUNCTION RESPONSE: 12\n\n\n"""
-        "ASSISTANT: 12 packets. <|endoftext|>\n\n\n",
-    },
+    "Glaive": GLAIVE,
     "ToolACE": {
         "tools": [STOCK],
         "conversations": [
@@ -206,7 +202,7 @@ def test_several_printed_calls_keep_their_order_and_values():
 
 
 def test_functions_of_glaive_that_are_no_json_are_a_problem_of_their_record():
-    record = DIALECTS["Glaive"] | {"system": "SYSTEM: Use {these}."}
+    record = GLAIVE | {"system": "SYSTEM: Use {these}."}
     with pytest.raises(ValueError, match="JSON"):
         read_record(record)
     row = find_format(record)
