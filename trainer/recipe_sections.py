@@ -120,9 +120,9 @@ class DemonstrationSettings(RecipeSection):
 
     teacher: str = Field(
         default="oracle",
-        description="oracle: the tasks' reference plans, made, written or kept from a what-if; needs no key. Else "
-        "a checkpoint that reads any pool, with the answers as judge (smollm2-reader), an agent of the pool as "
-        "model:AGENT, or a policy.",
+        description="oracle: the reference plans of the tasks that have one, made, written or kept from a what-if; "
+        "needs no key. Else a checkpoint that reads any pool, with the answers as judge (smollm2-reader), an agent of "
+        "the pool as model:AGENT, or a policy.",
         examples=["oracle", "smollm2-reader"],
     )
     samples: int = Field(

@@ -19,7 +19,9 @@ from tests.trainer.support.tool_use_files import (
     GLAIVE,
     HERMES,
     OPENAI,
+    OPENAI_DPO,
     SHAREGPT,
+    TOOLBENCH,
     XLAM,
     write_lines,
 )
@@ -33,7 +35,16 @@ from trainer.tasks.tool_use.places import open_tool_data
 from trainer.tasks.tool_use.recorded_pool import keep_recorded_pool, make_recorded_pool
 
 pytestmark = pytest.mark.slow
-OTHERS = (OPENAI, GEMINI, HERMES, GLAIVE, XLAM, {**BFCL_QUESTION, **BFCL_ANSWER})  # of each other format a row
+OTHERS = (
+    OPENAI,
+    GEMINI,
+    HERMES,
+    GLAIVE,
+    TOOLBENCH,
+    OPENAI_DPO,
+    XLAM,
+    {**BFCL_QUESTION, **BFCL_ANSWER},
+)  # of each other format a row
 
 
 @pytest.fixture

@@ -146,8 +146,8 @@ def add(
         str,
         typer.Option(
             help="A file with queries and answers: JSONL, JSON, CSV, TSV or Parquet; or a data set, "
-            "hub:OWNER/NAME[:CONFIG]. Of tool use (OpenAI messages, ShareGPT, Gemini, Hermes, Glaive, xLAM, BFCL), it "
-            "makes --pool, which must be new, of workers that replay what is recorded."
+            "hub:OWNER/NAME[:CONFIG]. Of tool use (OpenAI messages, ShareGPT, Gemini, Hermes, Glaive, ToolBench, xLAM, "
+            "BFCL), it makes --pool, which must be new, of workers that replay what is recorded."
         ),
     ] = "",
     answers: AnswersOption = None,

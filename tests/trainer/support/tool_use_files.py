@@ -95,6 +95,42 @@ GLAIVE = {
     """{"name": "get_stock", "arguments": '{"item": "tea"}'} <|endoftext|>\n\n\nFUNCTION RESPONSE: 12\n\n\n"""
     "ASSISTANT: 12 packets. <|endoftext|>\n\n\n",
 }
+TOOLBENCH = {
+    "id": "Step 3: How much tea?",
+    "conversations": [
+        {
+            "from": "system",
+            "value": "You are AutoGPT.\nThought:\nAction\nAction Input:\n\nSpecifically, you have access to the "
+            f"following APIs: {[STOCK, {'name': 'Finish', 'description': 'Ends.', 'parameters': {}}]}",
+        },
+        {"from": "user", "value": "\nHow much tea?\nBegin!\n"},
+        {"from": "assistant", "value": '\nThought: \nAction: get_stock\nAction Input: {\n "item": "tea"\n}\n'},
+        {"from": "function", "value": "12"},
+        {
+            "from": "assistant",
+            "value": '\nThought: I know.\nAction: Finish\nAction Input: {"return_type": "give_answer", "final_answer": '
+            '"12 packets."}',
+        },
+    ],
+}
+CALLED = {"role": "assistant", "content": '<TOOLCALL>[{"name": "get_stock", "arguments": {"item": "tea"}}]</TOOLCALL>'}
+CHAT = [
+    {"role": "user", "content": "How much tea?"},
+    {"role": "assistant", "content": None, "tool_calls": [openai_call(1, "get_stock", item="tea")]},
+    {"role": "tool", "tool_call_id": "c1", "content": "12"},
+]
+PREFERRED, REJECTED = [{"role": "assistant", "content": "12 packets."}], [{"role": "assistant", "content": "Much."}]
+OPENAI_DPO = {
+    "input": {"messages": CHAT, "tools": [{"type": "function", "function": STOCK}], "parallel_tool_calls": True},
+    "preferred_output": PREFERRED,
+    "non_preferred_output": REJECTED,
+}
+WHEN2CALL = {
+    "tools": [json.dumps(STOCK)],
+    "messages": [{"role": "user", "content": "How much tea?"}],
+    "chosen_response": CALLED,
+    "rejected_response": {"role": "assistant", "content": "I cannot say."},
+}
 ALPACA = {"instruction": "What is 6 x 7?", "input": "", "output": "42"}
 BFCL_QUESTION = {
     "id": "parallel_0",
@@ -180,6 +216,11 @@ TOOL_FILES = {
         "Hermes in JSONL",
         (("get_stock", {"item": "tea"}, []), ("get_stock", {"item": "oil"}, [])),
         [12, "none left"],
+    ),
+    "toolbench.json": ToolFile(json.dumps([TOOLBENCH]).encode(), "ReAct in JSON", ONE_STOCK, 12),
+    "openai_dpo.jsonl": ToolFile(write_lines(OPENAI_DPO), "preferences in JSONL", ONE_STOCK, 12),
+    "when2call.jsonl": ToolFile(
+        write_lines(WHEN2CALL), "preferences in JSONL", ONE_STOCK, 'recorded call get_stock {"item": "tea"}'
     ),
     "glaive.jsonl": ToolFile(write_lines(GLAIVE), "Glaive in JSONL", ONE_STOCK, 12),
     "gemini.jsonl": ToolFile(

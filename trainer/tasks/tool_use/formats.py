@@ -24,6 +24,8 @@ from trainer.tasks.tool_use.conversation import ChatTurn, Conversation
 from trainer.tasks.tool_use.gemini import is_gemini, read_gemini, uses_functions
 from trainer.tasks.tool_use.glaive import calls_functions, is_glaive, read_glaive
 from trainer.tasks.tool_use.parts import read_text
+from trainer.tasks.tool_use.preferences import open_preference
+from trainer.tasks.tool_use.react import is_react, read_react
 
 Record = Mapping[str, Any]
 
@@ -80,6 +82,23 @@ def _chat_calls_tools(record: Record) -> bool:
     return any(role in ("call", "output") for role in roles) or any(map(holds_calls, messages))
 
 
+def _is_preference(record: Record) -> bool:
+    return open_preference(record) is not None
+
+
+def _preference_calls_tools(record: Record) -> bool:
+    chat = open_preference(record) or {}
+    row = find_format(chat)
+    return row is not None and row.calls_tools(chat)
+
+
+def _read_preference(record: Record) -> Conversation:
+    """The chat with the preferred reply, whatever form its calls have. Raises ValueError."""
+    chat = open_preference(record) or {}
+    row = find_format(chat)
+    return row.read(chat) if row is not None else read_chat(chat)
+
+
 def _always(record: Record) -> bool:  # noqa: ARG001
     return True
 
@@ -96,8 +115,10 @@ def _read_alpaca(record: Record) -> Conversation:
 FORMATS = (
     Format("BFCL", _is_bfcl, _always, read_bfcl),
     Format("xLAM", _is_xlam, _always, read_xlam),
+    Format("preferences", _is_preference, _preference_calls_tools, _read_preference),
     Format("Glaive", is_glaive, calls_functions, read_glaive),
     Format("Gemini", is_gemini, uses_functions, read_gemini),
+    Format("ReAct", is_react, _always, read_react),
     Format("Hermes", _is_hermes, _always, read_chat),
     Format("ShareGPT", _is_sharegpt, _chat_calls_tools, read_chat),
     Format("OpenAI messages", _is_chat, _chat_calls_tools, read_chat),

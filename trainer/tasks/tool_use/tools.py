@@ -12,7 +12,7 @@ from pool_registry.actions import JsonValue, clean_text
 from pool_registry.schemas.mend_schema import MendedSchema, mend_schema
 from pool_registry.text import one_line, shorten
 from trainer.tasks.tool_use.conversation import Conversation, Tool, ToolCall
-from trainer.tasks.tool_use.loose_json import load_objects
+from trainer.tasks.tool_use.loose_json import load_loose, load_objects
 
 MAX_NAME_CHARS = 200
 MAX_DESCRIPTION_CHARS = 1500
@@ -43,7 +43,7 @@ def read_tools(value: object) -> tuple[Tool, ...]:
             raise ValueError("tools: this is no JSON; give a list of tools") from error
     if not isinstance(value, list):
         value = [value]
-    return tuple(_read_tool(item, place) for place, item in enumerate(value, start=1))
+    return tuple(_read_tool(_load_tool(item, place), place) for place, item in enumerate(value, start=1))
 
 
 def infer_tools(conversations: Iterable[Conversation]) -> dict[str, Tool]:
@@ -89,6 +89,16 @@ def _take_one(text: str) -> JsonValue:
     if len(values) != 1:
         raise ValueError(f"{shorten(one_line(text), 60)!r} must be one object")
     return values[0]
+
+
+def _load_tool(value: object, place: int) -> object:
+    """A tool of a list, which some data sets write as a text each."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return load_loose(value)
+    except ValueError as error:
+        raise ValueError(f"tools: tool {place} is no JSON") from error
 
 
 def _read_tool(value: object, place: int) -> Tool:

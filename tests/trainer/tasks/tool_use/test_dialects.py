@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.trainer.support.tool_use_files import GLAIVE
+from tests.trainer.support.tool_use_files import GLAIVE, OPENAI_DPO, PREFERRED, REJECTED, TOOLBENCH
 from trainer.tasks.tool_use.formats import find_format
 from trainer.tasks.tool_use.printed_calls import read_printed_calls
 from trainer.tasks.tool_use.reader import read_record
@@ -151,6 +151,14 @@ DIALECTS = {
         ],
     },
     "Glaive": GLAIVE,
+    "ToolBench": TOOLBENCH,
+    "OpenAI's preferences": OPENAI_DPO,
+    "TRL's preferences": {"tools": [STOCK], "prompt": OPENAI[:3], "chosen": PREFERRED, "rejected": REJECTED},
+    "TRL's preferences without a prompt": {
+        "tools": [json.dumps(STOCK)],
+        "chosen": [*OPENAI[:3], *PREFERRED],
+        "rejected": [*OPENAI[:3], *REJECTED],
+    },
     "ToolACE": {
         "tools": [STOCK],
         "conversations": [
