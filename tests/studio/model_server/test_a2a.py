@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
 
+from studio.housekeeping.forgetting import Sender, forget
 from tests.studio.support.edge_home import home, model
 from tests.studio.support.served import ended_row, opened, serving
 
@@ -113,6 +115,17 @@ def test_messages_of_a_context_are_a_conversation(client, model):
     assert "[user] say seven\n[assistant] seven\n\nNow:\nsay eight" in model.started[-1]
     other = client.ask("say nine")
     assert other["contextId"] != first["contextId"] and "seven" not in model.started[-1]
+
+
+def test_a_run_that_is_deleted_takes_its_task_along(client, home, model):
+    begin = datetime.now(UTC)
+    task = client.ask("say secret")
+    with opened(home) as store:
+        ended_row(store, task["id"])
+        forget(store, Sender(since=begin))
+    assert client.post(client.get, {"id": task["id"]})["error"]["code"] == -32001
+    client.ask("say on", task["contextId"])
+    assert "secret" not in model.started[-1]
 
 
 def test_a_client_may_leave_at_once_look_again_and_cancel(client, model):

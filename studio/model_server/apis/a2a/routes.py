@@ -17,7 +17,7 @@ from pool_registry.kinds import field_problems
 from studio.access.body_limit import CONVERSATION, BodyTooLarge, read_limited
 from studio.access.permissions import needs
 from studio.frame import sse
-from studio.model_server.apis.a2a.tasks import Task, Tasks, TaskStatus
+from studio.model_server.apis.a2a.tasks import Task, Tasks, TaskStatus, write_conversation
 from studio.model_server.apis.a2a.versions import METHODS, VERSIONS, Document, ObjectKind, Version
 from studio.model_server.errors import ApiError
 from studio.model_server.request import ChatRequest, check_document
@@ -167,7 +167,9 @@ async def _start_task(params: SendParams, request: Request, name: str, tasks: Ta
     if message.task_id:
         raise RpcError(UNSUPPORTED, f"{_explain_task(message.task_id)} To ask on, leave out taskId and send contextId.")
     context = message.context_id or uuid.uuid4().hex
-    messages = [*tasks.list_messages(context, user), {"role": "user", "content": _read_parts(message.parts)}]
+    question = {"role": "user", "content": _read_parts(message.parts)}
+    before = await _drop_forgotten(tasks.list_context(context, user), tasks, service)
+    messages = [*write_conversation(before), question]
     document = {"model": name, "messages": messages, "podium": params.metadata.get("podium", {})}
     chat = await run_in_threadpool(lambda: check_document(ChatRequest, document).episode_request())
     await service.refresh()
@@ -185,17 +187,26 @@ async def _start_task(params: SendParams, request: Request, name: str, tasks: Ta
 
 async def _find_task(task_id: str, request: Request, tasks: Tasks, user: str) -> Task:
     """The task, with what came of its plan if that waited for a person."""
-    task = tasks.find(task_id, user)
+    service: Service = request.app.state.service
+    kept = tasks.find(task_id, user)
+    (task,) = await _drop_forgotten([kept] if kept else [], tasks, service) or (None,)
     if task is None:
         raise RpcError(NO_TASK, f"there is no task {task_id[:80]!r} of yours, or it is no longer kept")
     if task.status.state == "input-required":
-        service: Service = request.app.state.service
         shown = await run_in_threadpool(service.approvals.show, task.id, user)
         if shown.get("answer") is not None:
             task.end_with(shown["answer"])
         elif shown["status"] not in ("requires_approval", "in_progress"):
             task.end_without(shown["status"], shown["reason"] or "")
     return task
+
+
+async def _drop_forgotten(some: Sequence[Task], tasks: Tasks, service: Service) -> list[Task]:
+    """Those of some tasks whose runs were not deleted meanwhile; of the others nothing is kept here, either."""
+    forgotten = await run_in_threadpool(lambda: [task for task in some if task.is_forgotten(service.store.traces)])
+    for task in forgotten:
+        tasks.forget(task)
+    return [task for task in some if task not in forgotten]
 
 
 def _explain_task(task_id: str) -> str:

@@ -7,11 +7,13 @@ newer ones have begun or the server ends.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
+from orchestrator.errors import EpisodeNotFound
+from orchestrator.traces.store import TraceStore
 from studio.frame.sse import KEEP_ALIVE_S
 from studio.model_server.apis.a2a.versions import Document, Version
 from studio.model_server.errors import ApiError, ApprovalRequired
@@ -50,6 +52,16 @@ class Task:
     @property
     def is_recorded(self) -> bool:
         return self._episode.record
+
+    def is_forgotten(self, traces: TraceStore) -> bool:
+        """Whether its run was deleted meanwhile. Blocks: call it from a thread."""
+        if not self.is_recorded or self.status.state == "working":
+            return False
+        try:
+            traces.row(self.id)
+        except EpisodeNotFound:
+            return True
+        return False
 
     async def run(self) -> None:
         """Follow the run to its end, or to where its plan waits for a person."""
@@ -153,15 +165,19 @@ class Tasks:
         return task if task is not None and task.user == user else None
 
     def forget(self, task: Task) -> None:
-        """Keep nothing of a task of which nothing may be kept."""
+        """Keep nothing of a task."""
         self._tasks.pop(task.id, None)
 
-    def list_messages(self, context: str, user: str) -> list[dict[str, Any]]:
-        """The conversation of a context: its questions with their answers, as messages of a chat."""
-        done = [task for task in self._tasks.values() if (task.context, task.user) == (context, user)]
-        return [
-            {"role": role, "content": text}
-            for task in done
-            if task.answer is not None
-            for role, text in (("user", task.question), ("assistant", task.answer))
-        ]
+    def list_context(self, context: str, user: str) -> list[Task]:
+        """The tasks of a user's context, the oldest first."""
+        return [task for task in self._tasks.values() if (task.context, task.user) == (context, user)]
+
+
+def write_conversation(tasks: Sequence[Task]) -> list[Document]:
+    """Questions with their answers, as messages of a chat."""
+    return [
+        {"role": role, "content": text}
+        for task in tasks
+        if task.answer is not None
+        for role, text in (("user", task.question), ("assistant", task.answer))
+    ]

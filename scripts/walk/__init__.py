@@ -1,0 +1,1 @@
+"""A walk through a fresh studio as a new user, with clicks, seconds and pictures."""
