@@ -34,6 +34,8 @@ HOLDS_SLOW = re.compile(r"mark\.slow|\bWINDOWS\b")  # WINDOWS: of tests/browser/
 MARKED_MODULE = re.compile(r"^pytestmark = .*mark\.(medium|slow)", re.MULTILINE)
 # They load torch or Gradio.
 MEDIUM_FIXTURES = {"client", "tiny_base"}
+# They take minutes.
+LONGEST = {"test_text_growth.py", "test_form_growth.py", "test_run_recipe.py", "test_ranks.py", "test_cluster_jobs.py"}
 # They take seconds to import, in every worker process: tests import them in the function that needs them.
 TOO_HEAVY_TO_COLLECT = ("torch", "transformers", "trl", "gradio")
 
@@ -70,10 +72,16 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The browser's tests first and together, so that they share one studio, then what takes long: no worker is left
-    with a long file at the end."""
+    """The browser's tests first and together, so that they share one studio, then what takes long, the longest first:
+    no worker is left with a long file at the end."""
     long = {item.path for item in items if "quick" not in item.keywords}
-    items.sort(key=lambda item: 0 if "browser" in item.keywords else 1 if item.path in long else 2)
+
+    def choose_place(item: pytest.Item) -> int:
+        if "browser" in item.keywords:
+            return 0
+        return 1 if item.path.name in LONGEST else 2 if item.path in long else 3
+
+    items.sort(key=choose_place)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

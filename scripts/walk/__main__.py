@@ -2,7 +2,7 @@
 
     python -m scripts.walk [--out walk.json] [--pictures FOLDER] [--only GOAL]
 
-A studio is started on an empty data folder and driven in headless Chromium, without a key, a model server or a network;
+A studio is started on a new data folder and driven in headless Chromium, without a key, a model server or a network;
 the goals are in goals.py. A service of the person's own is a small one that this script starts on this machine. Seconds
 are wall time: compare walks of one machine. A walk whose goal is not reached says why. Pictures show the end of each
 walk at 1440 and 390 pixels, light and dark.
@@ -88,7 +88,8 @@ def run_service() -> Iterator[str]:
 
 @contextmanager
 def run_studio(home: Path) -> Iterator[str]:
-    """A studio on its own data folder; yields its address."""
+    """A studio on its own data folder, which was prepared as `make setup` does; yields its address."""
+    subprocess.run([sys.executable, "-m", "studio", "prepare", "--home", str(home)], check=True, capture_output=True)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
