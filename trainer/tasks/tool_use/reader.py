@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import chain, islice
 from typing import Any
 
@@ -59,7 +60,33 @@ def read_conversations(listed: Sequence[Row], name: str, source: Rows) -> ToolDa
             conversations.append((number, conversation))
     best = names.most_common(1)[0][0] if names else "none of the formats"
     form = f"Read as {best} in {source.form}"
-    return ToolData(name, best, form, source.unit, tuple(conversations), tuple(sorted(problems)))
+    wholes = find_wholes(conversations)
+    problems += [
+        (number, f"it is the beginning of {source.unit} {whole}, which is read") for number, whole in wholes.items()
+    ]
+    read = tuple((number, conversation) for number, conversation in conversations if number not in wholes)
+    return ToolData(name, best, form, source.unit, read, tuple(sorted(problems)))
+
+
+def find_wholes(conversations: Sequence[tuple[int, Conversation]]) -> dict[int, int]:
+    """Of each conversation that is the beginning of another one, by their numbers, that other one: ToolBench has a
+    record for every step of a conversation, with all that came before."""
+    digests = {number: _digest_turns(conversation) for number, conversation in conversations}
+    wholes: dict[bytes, int] = {}
+    for number in sorted(digests, key=lambda number: len(digests[number])):
+        wholes |= dict.fromkeys(digests[number][:-1], number)
+    return {number: wholes[turns[-1]] for number, turns in digests.items() if turns and turns[-1] in wholes}
+
+
+def _digest_turns(conversation: Conversation) -> list[bytes]:
+    """A digest of the conversation up to each of its turns: what is said and called, whatever the calls returned."""
+    digest = sha256(repr([tool.name for tool in conversation.tools]).encode("utf-8", "replace"))
+    digests = []
+    for turn in conversation.turns:
+        calls = [(call.tool, call.arguments) for call in turn.calls]
+        digest.update(repr((turn.speaker, turn.text, calls)).encode("utf-8", "replace"))
+        digests.append(digest.digest())
+    return digests
 
 
 def read_record(record: Mapping[str, Any]) -> tuple[str, Conversation]:

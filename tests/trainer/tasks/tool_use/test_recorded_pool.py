@@ -21,6 +21,7 @@ from tests.trainer.support.tool_use_files import (
     SHAREGPT,
     STOCK,
     TOOL_FILES,
+    TOOLBENCH,
     XLAM,
     openai_call,
     write_lines,
@@ -115,6 +116,17 @@ def make_task_with(raw: str, plan: dict) -> Task:
     from trainer.tasks.sources.jsonl import TaskLine, make_task
 
     return make_task(TaskLine.model_validate({**json.loads(raw), "plan": plan}), "shop", 0)
+
+
+def test_a_record_for_every_step_is_read_as_the_whole_conversation():
+    """ToolBench repeats a conversation up to each of its steps; the whole one has the outputs."""
+    turns = TOOLBENCH["conversations"]
+    steps = [{"id": f"Step {count}", "conversations": turns[:count]} for count in (3, 5)]
+    recorded = make(write_lines(*steps, SHAREGPT))
+    begun, whole, other = recorded.read.lines
+    assert begun.problems == ("it is the beginning of line 2, which is read",)
+    assert whole.task is not None and whole.task.expected == 12
+    assert "the query is the same" in other.problems[0], "another conversation about the same is no beginning of it"
 
 
 def test_problems_are_said_by_line_in_plain_sentences():
