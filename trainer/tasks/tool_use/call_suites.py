@@ -1,4 +1,4 @@
-"""Reads queries with the calls that are right: xLAM and APIGen, and BFCL with its possible answers."""
+"""Reads queries with the calls that are right: xLAM and APIGen, BFCL with its possible answers, and When2Call."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from trainer.tasks.tool_use.conversation import ChatTurn, Conversation, Tool, To
 from trainer.tasks.tool_use.loose_json import load_objects
 from trainer.tasks.tool_use.multi_turn import is_multi_turn, read_multi_turn
 from trainer.tasks.tool_use.parts import read_text
+from trainer.tasks.tool_use.tagged_calls import read_calls, take_tagged_calls
 from trainer.tasks.tool_use.tools import read_call, read_tools
 
 MAX_ALTERNATIVES = 32  # of a call: so many ways to write it are right at most
@@ -22,6 +23,7 @@ LEFT_OUT = ""  # among the possible values of an argument: it may be left out
 NOTHING_FITS = "irrelevance"  # in the ids of the suite's rows in which no function serves the question
 SOMETHING_FITS = "relevance"  # in the ids of rows in which any call is right
 UNSAID = "a call is right here, and the suite does not say which, so that it makes no task"
+CALLS_TOOL, NO_TOOL_FITS = "tool_call", "cannot_answer"  # kinds of replies in When2Call
 CLASSES = "involved_classes"  # of a row whose functions are described elsewhere, if at all
 NO_TRUTH = "it has no ground_truth; give the file of possible answers as well (--answers FILE)"
 
@@ -59,6 +61,24 @@ def read_bfcl(record: Mapping[str, Any]) -> Conversation:
     calls = tuple(_read_possible(call, tools) for call in truth)
     end = ChatTurn("assistant", "", calls) if calls else ChatTurn("assistant", REFUSAL, refuses=True)
     return Conversation(tools, (*turns, end))
+
+
+def is_when2call(record: Mapping[str, Any]) -> bool:
+    """Whether a record has a reply of each kind, and says which kind is right."""
+    return {"question", "tools", "answers", "correct_answer"} <= record.keys()
+
+
+def read_when2call(record: Mapping[str, Any]) -> Conversation:
+    """{"question": ..., "tools": [...], "answers": {kind: reply}, "correct_answer": kind}. Raises ValueError."""
+    kind, replies = record["correct_answer"], record["answers"]
+    if not isinstance(replies, Mapping) or not isinstance(replies.get(kind), str):
+        raise ValueError(f"answers: there is none of the kind {shorten(one_line(str(kind)), 40)}, which is right")
+    query, tools, reply = read_text(record["question"]), read_tools(record["tools"]), replies[kind]
+    if kind == CALLS_TOOL:
+        return _ask(query, tools, take_tagged_calls(reply)[1] or read_calls(reply))
+    refuses = kind == NO_TOOL_FITS
+    end = ChatTurn("assistant", REFUSAL if refuses else reply, refuses=refuses)
+    return Conversation(tools, (ChatTurn("user", query), end))
 
 
 def _take_round(question: object) -> object:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.tasks.tool_use.call_suites import read_bfcl, read_xlam
+from trainer.tasks.tool_use.call_suites import is_when2call, read_bfcl, read_when2call, read_xlam
 from trainer.tasks.tool_use.chat import (
     ROLES,
     TAGS,
@@ -114,6 +114,7 @@ def _read_alpaca(record: Record) -> Conversation:
 
 FORMATS = (
     Format("BFCL", _is_bfcl, _always, read_bfcl),
+    Format("When2Call", is_when2call, _always, read_when2call),
     Format("xLAM", _is_xlam, _always, read_xlam),
     Format("preferences", _is_preference, _preference_calls_tools, _read_preference),
     Format("Glaive", is_glaive, calls_functions, read_glaive),

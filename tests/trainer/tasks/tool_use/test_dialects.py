@@ -258,3 +258,26 @@ def test_marks_of_calls_that_hold_none_are_a_problem_and_no_lesson():
     for text in ("<TOOLCALL>get the stock</TOOLCALL>", "[TOOL_CALLS] the stock", "<function=get_stock>tea</function>"):
         with pytest.raises(ValueError, match=r"message 2: .*is no JSON"):
             read_record({"messages": [OPENAI[0], {"role": "assistant", "content": text}]})
+
+
+REPLIES = {
+    "direct": "12 packets.",
+    "tool_call": '<TOOLCALL>[{"name": "get_stock", "arguments": {"item": "tea"}}]</TOOLCALL>',
+    "request_for_info": "Which tea?",
+    "cannot_answer": "I cannot know.",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "calls", "refuses"),
+    [("tool_call", ["get_stock"], False), ("cannot_answer", [], True), ("request_for_info", [], False)],
+)
+@pytest.mark.parametrize("call", [REPLIES["tool_call"], '{"name": "get_stock", "arguments": {"item": "tea"}}'])
+def test_the_reply_of_the_right_kind_is_read(kind, calls, refuses, call):
+    replies = REPLIES | {"tool_call": call}
+    record = {"question": "How much?", "tools": [json.dumps(STOCK)], "answers": replies, "correct_answer": kind}
+    name, conversation = read_record(record)
+    end = conversation.turns[-1]
+    assert (name, [made.tool for made in end.calls], end.refuses) == ("When2Call", calls, refuses)
+    with pytest.raises(ValueError, match="none of the kind other"):
+        read_record(record | {"correct_answer": "other"})

@@ -145,9 +145,8 @@ def test_problems_are_said_by_line_in_plain_sentences():
         6: "no tool is called in it, so it makes no task",
         7: "the call of get_stock does not fit its tool: item: this is missing",
         8: "question: there must be as many turns as in ground_truth",
-        9: "this is of none of the formats BFCL, xLAM, preferences, Glaive, Gemini, ReAct, Hermes, ShareGPT, OpenAI "
-        "messages, Alpaca: its "
-        "fields are a",
+        9: "this is of none of the formats BFCL, When2Call, xLAM, preferences, Glaive, Gemini, ReAct, Hermes, "
+        "ShareGPT, OpenAI messages, Alpaca: its fields are a",
         10: "the query is the same as on line 1; remove one of them",
     }
 
