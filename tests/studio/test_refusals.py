@@ -15,7 +15,7 @@ from pool_registry.pool import import_pool
 from studio.__main__ import app
 from studio.model_server.apis.completions import CompletionRequest
 from studio.model_server.errors import ApiError
-from studio.model_server.request import ChatRequest, ResponsesRequest, _validate
+from studio.model_server.request import ChatRequest, ResponsesRequest, check_document
 from studio.pages.pool.forms import parse_worker
 from studio.publish.request import InvalidPublication, parse_publication
 from trainer.errors import TrainerError
@@ -45,7 +45,7 @@ def test_the_served_api_refuses_in_words(kind):
     for name in FIELDS[kind].split():
         for value in WRONG:
             try:
-                _validate(kind, {"model": "m", name: value})
+                check_document(kind, {"model": "m", name: value})
             except ApiError as error:
                 assert not LIBRARY.search(str(error)), (name, value)
 
