@@ -35,16 +35,19 @@ from trainer.tasks.tool_use.places import open_tool_data
 from trainer.tasks.tool_use.recorded_pool import keep_recorded_pool, make_recorded_pool
 
 pytestmark = pytest.mark.slow
+
+
+def reword(record: dict, question: str) -> dict:
+    """The record with a question of its own: an equal one would make no second task."""
+    return json.loads(json.dumps(record).replace("How much tea?", question))
+
+
+ABOUT_TEA = {"Is there tea?": GLAIVE, "Is any tea left?": TOOLBENCH, "How many packets of tea are left?": OPENAI_DPO}
+# Of each other format a row.
 OTHERS = (
-    OPENAI,
-    GEMINI,
-    HERMES,
-    GLAIVE,
-    TOOLBENCH,
-    OPENAI_DPO,
-    XLAM,
-    {**BFCL_QUESTION, **BFCL_ANSWER},
-)  # of each other format a row
+    *(OPENAI, GEMINI, HERMES, XLAM, {**BFCL_QUESTION, **BFCL_ANSWER}),
+    *(reword(record, question) for question, record in ABOUT_TEA.items()),
+)
 
 
 @pytest.fixture
