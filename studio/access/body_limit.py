@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """`marks` are the strings, commas and openings in its JSON, and every twentieth backslash: parsing 200,000 of them
+    """`marks` are the strings, commas and openings in its JSON, and every tenth backslash: parsing 200,000 of them
     takes a tenth of a second at most."""
 
     size: int
@@ -24,7 +24,7 @@ CONVERSATION = BodyLimits(32 * 2**20)  # a picture that is left out comes along 
 PAGE = BodyLimits(24 * 2**20)  # the largest is a file of questions, as a text
 DECISION = BodyLimits(2 * 2**20, 20_000)  # each name that a form does not know becomes an error
 EVENT = BodyLimits(8 * 2**20, 20_000)  # of a form: its longest text is a query
-_ESCAPES = 20  # take as long as a mark
+_ESCAPES = 10  # take as long as a mark
 _PIECE = 2**20  # what is looked at between two moments at which others may go on
 
 

@@ -60,7 +60,7 @@ BODY_LIMITS = {
     "/v1/approvals": DECISION,
     "/v1/verdicts": DECISION,
     "/mcp": EVENT,
-    "/a2a": None,
+    "/a2a": EVENT,
 }
 MAX_HEADER_CHARS = 4000  # of the names of ignored parameters: clients take some 8 to 16 kB of headers
 

@@ -162,7 +162,8 @@ def test_what_cannot_be_asked_is_named(client, params, code, sentence):
 def test_what_is_no_request_of_this_protocol_is_named(client):
     assert client.post("tasks/list", {})["error"]["code"] == -32601
     assert client.post(client.get, {"id": "strange"})["error"]["code"] == -32001
-    for body, code in ((b"{", -32700), (b"[]", -32600), (b'{"method": 1}', -32600)):
+    long = json.dumps({"id": "x" * 1001, "method": client.get}).encode()
+    for body, code in ((b"{", -32700), (b"[]", -32600), (b'{"method": 1}', -32600), (long, -32600)):
         document = httpx.post(f"{client.url}/a2a", content=body).json()
         assert document["error"]["code"] == code and document["id"] is None
 

@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from importlib.metadata import version as package_version
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -14,7 +14,6 @@ from pydantic import BaseModel, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from pool_registry.kinds import field_problems
-from studio.access.body_limit import CONVERSATION, BodyTooLarge, read_limited
 from studio.access.permissions import needs
 from studio.frame import sse
 from studio.model_server.apis.a2a.tasks import Task, Tasks, TaskStatus, write_conversation
@@ -41,16 +40,19 @@ class RpcError(Exception):
         self.code = code
 
 
+Id = Annotated[str, Field(max_length=1000)]  # each is written into every answer
+
+
 class RpcRequest(BaseModel):
-    id: str | int | None = None
+    id: Id | int | None = None
     method: str
     params: dict[str, Any] = Field(default_factory=dict)
 
 
 class Message(BaseModel):
     parts: list[dict[str, Any]] = Field(min_length=1)
-    context_id: str | None = Field(default=None, alias="contextId")
-    task_id: str | None = Field(default=None, alias="taskId")
+    context_id: Id | None = Field(default=None, alias="contextId")
+    task_id: Id | None = Field(default=None, alias="taskId")
 
 
 class SendParams(BaseModel):
@@ -65,7 +67,7 @@ class SendParams(BaseModel):
 
 
 class TaskParams(BaseModel):
-    id: str
+    id: Id
 
 
 def a2a_routes(name: str, needs_token: Callable[[], bool]) -> APIRouter:
@@ -122,11 +124,8 @@ def write_card(name: str, url: str, *, needs_token: bool) -> Document:
 
 async def _read_rpc(request: Request) -> RpcRequest:
     try:
-        body = await read_limited(request, CONVERSATION)
-        document = await run_in_threadpool(json.loads, body)
-        return RpcRequest.model_validate(document)
-    except BodyTooLarge as error:
-        raise RpcError(NO_REQUEST, str(error)) from error
+        body = await request.body()
+        return await run_in_threadpool(lambda: RpcRequest.model_validate(json.loads(body)))
     except ValidationError as error:
         where, what = field_problems(error)[0]
         raise RpcError(NO_REQUEST, f"{where}: {what}") from error
@@ -141,7 +140,7 @@ async def _answer(rpc: RpcRequest, request: Request, name: str, tasks: Tasks) ->
     version, operation = METHODS[rpc.method]
     user = request.state.user
     if operation in ("send", "stream"):
-        params = _check(SendParams, rpc.params)
+        params = await run_in_threadpool(_check, SendParams, rpc.params)
         task = await _start_task(params, request, name, tasks)
         if operation == "stream":
             return sse.stream(_stream(rpc, version, task))
@@ -167,7 +166,7 @@ async def _start_task(params: SendParams, request: Request, name: str, tasks: Ta
     if message.task_id:
         raise RpcError(UNSUPPORTED, f"{_explain_task(message.task_id)} To ask on, leave out taskId and send contextId.")
     context = message.context_id or uuid.uuid4().hex
-    question = {"role": "user", "content": _read_parts(message.parts)}
+    question = {"role": "user", "content": await run_in_threadpool(_read_parts, message.parts)}
     before = await _drop_forgotten(tasks.list_context(context, user), tasks, service)
     messages = [*write_conversation(before), question]
     document = {"model": name, "messages": messages, "podium": params.metadata.get("podium", {})}
