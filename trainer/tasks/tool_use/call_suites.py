@@ -71,7 +71,7 @@ def is_when2call(record: Mapping[str, Any]) -> bool:
 def read_when2call(record: Mapping[str, Any]) -> Conversation:
     """{"question": ..., "tools": [...], "answers": {kind: reply}, "correct_answer": kind}. Raises ValueError."""
     kind, replies = record["correct_answer"], record["answers"]
-    if not isinstance(replies, Mapping) or not isinstance(replies.get(kind), str):
+    if not isinstance(replies, Mapping) or not isinstance(kind, str) or not isinstance(replies.get(kind), str):
         raise ValueError(f"answers: there is none of the kind {shorten(one_line(str(kind)), 40)}, which is right")
     query, tools, reply = read_text(record["question"]), read_tools(record["tools"]), replies[kind]
     if kind == CALLS_TOOL:

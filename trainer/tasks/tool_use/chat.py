@@ -107,7 +107,8 @@ def _add_message(writer: ConversationWriter, message: object, tools: list[Tool])
     if parts.outputs and not text:
         return
     if kind == "system":
-        writer.add("system", _read_system(text, tools))
+        if rules := _read_system(text, tools):
+            writer.add("system", rules)
     elif kind == "user":
         _add_user(writer, text)
     elif kind == "assistant":

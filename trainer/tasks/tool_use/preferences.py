@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trainer.tasks.tool_use.chat import find_chat, load_list
+from trainer.tasks.tool_use.chat import ROLES, find_chat, load_list, read_role
 
 Record = Mapping[str, Any]
-
 
 REPLIES = ("preferred_output", "non_preferred_output", "chosen_response", "rejected_response", "chosen", "rejected")
 
 
 def _open_openai(record: Record) -> Record | None:
-    asked = record.get("input")
-    if not isinstance(asked, Mapping) or "preferred_output" not in record:
+    request = record.get("input")
+    if not isinstance(request, Mapping) or "preferred_output" not in record:
         return None
-    return {**asked, "messages": _join(find_chat(asked), record["preferred_output"])}
+    return {**_leave_out_replies(request), "messages": _join(find_chat(request), record["preferred_output"])}
 
 
 def _open_when2call(record: Record) -> Record | None:
@@ -49,7 +48,10 @@ def _leave_out_replies(record: Record) -> Record:
 
 
 def _join(before: Any, reply: Any) -> list[Any]:
-    return [*_list_messages(before, "user"), *_list_messages(reply, "assistant")]
+    """The messages before and the reply, which some data sets write as the whole chat once more."""
+    messages = _list_messages(reply, "assistant")
+    is_whole = any(isinstance(message, Mapping) and ROLES.get(read_role(message)) == "user" for message in messages)
+    return messages if is_whole else [*_list_messages(before, "user"), *messages]
 
 
 def _list_messages(value: Any, role: str) -> list[Any]:

@@ -79,12 +79,13 @@ def find_wholes(conversations: Sequence[tuple[int, Conversation]]) -> dict[int, 
 
 
 def _digest_turns(conversation: Conversation) -> list[bytes]:
-    """A digest of the conversation up to each of its turns: what is said and called, whatever the calls returned."""
+    """A digest of the conversation up to each of its turns: what is said, called and to be learnt, whatever the calls
+    returned."""
     digest = sha256(repr([tool.name for tool in conversation.tools]).encode("utf-8", "replace"))
     digests = []
     for turn in conversation.turns:
         calls = [(call.tool, call.arguments) for call in turn.calls]
-        digest.update(repr((turn.speaker, turn.text, calls)).encode("utf-8", "replace"))
+        digest.update(repr((turn.speaker, turn.text, turn.learn, calls)).encode("utf-8", "replace"))
         digests.append(digest.digest())
     return digests
 

@@ -27,7 +27,9 @@ PATH = "/a2a"
 # Codes of JSON-RPC, and of A2A.
 NO_JSON, NO_REQUEST, NO_METHOD, BAD_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 NO_TASK, TASK_IS_OVER, UNSUPPORTED, UNREAD_CONTENT = -32001, -32002, -32004, -32005
-
+TAKES_NONE = (
+    "To ask on, leave out taskId and send contextId; a plan that waits is decided about with POST /v1/approvals/ID."
+)
 
 ParamsT = TypeVar("ParamsT", bound=BaseModel)
 
@@ -164,7 +166,7 @@ async def _start_task(params: SendParams, request: Request, name: str, tasks: Ta
     service: Service = request.app.state.service
     user, message = request.state.user, params.message
     if message.task_id:
-        raise RpcError(UNSUPPORTED, f"{_explain_task(message.task_id)} To ask on, leave out taskId and send contextId.")
+        raise RpcError(UNSUPPORTED, f"the task {message.task_id[:80]} takes no further message. {TAKES_NONE}")
     context = message.context_id or uuid.uuid4().hex
     question = {"role": "user", "content": await run_in_threadpool(_read_parts, message.parts)}
     before = await _drop_forgotten(tasks.list_context(context, user), tasks, service)
@@ -206,12 +208,6 @@ async def _drop_forgotten(some: Sequence[Task], tasks: Tasks, service: Service) 
     for task in forgotten:
         tasks.forget(task)
     return [task for task in some if task not in forgotten]
-
-
-def _explain_task(task_id: str) -> str:
-    return (
-        f"Task {task_id[:80]} takes no further message; a plan that waits is decided about with POST /v1/approvals/ID."
-    )
 
 
 def _read_parts(parts: Sequence[Mapping[str, Any]]) -> str:

@@ -154,6 +154,12 @@ DIALECTS = {
     "ToolBench": TOOLBENCH,
     "OpenAI's preferences": OPENAI_DPO,
     "TRL's preferences": {"tools": [STOCK], "prompt": OPENAI[:3], "chosen": PREFERRED, "rejected": REJECTED},
+    "preferences with the whole chat beside a prompt": {
+        "tools": [STOCK],
+        "prompt": "How much tea?",
+        "chosen": [*OPENAI[:3], *PREFERRED],
+        "rejected": [*OPENAI[:3], *REJECTED],
+    },
     "TRL's preferences without a prompt": {
         "tools": [json.dumps(STOCK)],
         "chosen": [*OPENAI[:3], *PREFERRED],
@@ -281,3 +287,39 @@ def test_the_reply_of_the_right_kind_is_read(kind, calls, refuses, call):
     assert (name, [made.tool for made in end.calls], end.refuses) == ("When2Call", calls, refuses)
     with pytest.raises(ValueError, match="none of the kind other"):
         read_record(record | {"correct_answer": "other"})
+
+
+def change_last(text: str) -> dict:
+    *turns, _ = TOOLBENCH["conversations"]
+    return {"conversations": [*turns, {"from": "assistant", "value": text}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('Action: Finish\nAction Input: {"return_type": "give_up_and_restart"}', "message 5: it gives up here"),
+        ("Action: get_stock\nAction Input: tea", "message 5: the input of get_stock is no JSON"),
+    ],
+)
+def test_what_a_chat_of_toolbench_does_not_show_is_a_problem_of_its_message(text, problem):
+    with pytest.raises(ValueError, match=problem):
+        read_record(change_last(text))
+
+
+def test_a_prompt_that_describes_such_calls_is_none():
+    chat = {
+        "tools": [STOCK],
+        "messages": [{"role": "system", "content": "Action: a tool\nAction Input: JSON"}, *OPENAI],
+    }
+    name, conversation = read_record(chat)
+    assert name == "OpenAI messages" and conversation.turns[0].text.startswith("Action: a tool")
+
+
+def test_nested_preferences_are_no_endless_story():
+    record: dict = {"messages": OPENAI}
+    for _ in range(400):
+        record = {"input": record, "preferred_output": PREFERRED}
+    row = find_format(record)
+    assert row is not None and row.name == "preferences" and not row.calls_tools(record)
+    with pytest.raises(ValueError, match="none of the kind"):
+        read_record({"question": "q", "tools": [], "answers": {}, "correct_answer": ["direct"]})

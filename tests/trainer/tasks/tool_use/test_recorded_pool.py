@@ -16,6 +16,7 @@ from pool_registry.pool import check_pool
 from tests.trainer.support.tool_use_files import (
     BFCL_ANSWER,
     BFCL_QUESTION,
+    CHAT,
     HERMES,
     OPENAI,
     SHAREGPT,
@@ -127,6 +128,14 @@ def test_a_record_for_every_step_is_read_as_the_whole_conversation():
     assert begun.problems == ("it is the beginning of line 2, which is read",)
     assert whole.task is not None and whole.task.expected == 12
     assert "the query is the same" in other.problems[0], "another conversation about the same is no beginning of it"
+
+
+def test_a_beginning_that_teaches_a_turn_of_its_own_stays():
+    """Some data sets have a record for each turn to be learnt, with weight 0 for those before."""
+    end = {"role": "assistant", "content": "12 packets."}
+    whole = {"messages": [*CHAT, {**end, "weight": 0}, {"role": "user", "content": "And oil?"}, end], "tools": [STOCK]}
+    data = read_tool_bytes(write_lines({"messages": [*CHAT, end], "tools": [STOCK]}, whole), "the file", OPTIONS)
+    assert data is not None and len(data.conversations) == 2 and not data.problems
 
 
 def test_problems_are_said_by_line_in_plain_sentences():
