@@ -10,22 +10,18 @@ copy of that data folder is used, so that the Train page shows its newest job.
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import socket
-import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from pool_registry.storage.data_folder import find_home
+from scripts.running_studio import run_studio
 from studio.prepare import build_starter_data
 
 HEIGHTS = {1440: 1000, 390: 844}
@@ -40,7 +36,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=Path, help="A data folder with trained jobs; it is copied.")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    with run_studio(options.jobs) as url, sync_playwright() as playwright:
+    with run_filled_studio(options.jobs) as url, sync_playwright() as playwright:
         program = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for width in HEIGHTS if options.all else (1440,):
@@ -112,27 +108,14 @@ def open_finished_run(page: Page, url: str) -> None:
 
 
 @contextmanager
-def run_studio(jobs: Path | None = None) -> Iterator[str]:
-    """Run a studio on a free port with an empty data folder, or a copy of `jobs`; yields its address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+def run_filled_studio(jobs: Path | None = None) -> Iterator[str]:
+    """A studio with an empty data folder, or a copy of `jobs`; yields its address."""
     with tempfile.TemporaryDirectory(prefix="podium-pictures-") as home:
         if jobs is not None:
             shutil.copytree(jobs, home, dirs_exist_ok=True)
         build_starter_data(find_home(home), with_model=False)  # as `make setup` does
-        command = [sys.executable, "-m", "studio", "--port", str(port), "--no-browser", "--home", home]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ})
-        url = f"http://127.0.0.1:{port}"
-        try:
-            for _ in range(2400):  # a busy machine is no failure
-                with suppress(OSError), urllib.request.urlopen(url, timeout=2):
-                    break
-                time.sleep(0.1)
+        with run_studio(Path(home)) as url:
             yield url
-        finally:
-            process.terminate()
-            process.wait(timeout=20)
 
 
 if __name__ == "__main__":

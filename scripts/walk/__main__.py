@@ -12,17 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -32,12 +29,12 @@ from playwright.sync_api import Error, Page, sync_playwright
 from orchestrator.engine.process_identity import signal_process
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
+from scripts.running_studio import run_studio
 from scripts.walk.goals import GOALS
 from scripts.walk.walker import Walk, Walker
 from studio.model_server.server_record import list_servers, stop_server
 from trainer.jobs.queue import JobStore
 
-START_S = 240.0
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 WIDTHS, SCHEMES = (1440, 390), ("light", "dark")
 
@@ -87,25 +84,13 @@ def run_service() -> Iterator[str]:
 
 
 @contextmanager
-def run_studio(home: Path) -> Iterator[str]:
+def run_prepared_studio(home: Path) -> Iterator[str]:
     """A studio on its own data folder, which was prepared as `make setup` does; yields its address."""
     subprocess.run([sys.executable, "-m", "studio", "prepare", "--home", str(home)], check=True, capture_output=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    command = [sys.executable, "-m", "studio", "--port", str(port), "--no-browser", "--home", str(home)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    url = f"http://127.0.0.1:{port}"
     try:
-        deadline = time.monotonic() + START_S
-        while time.monotonic() < deadline:
-            with suppress(OSError), urllib.request.urlopen(url, timeout=2):
-                break
-            time.sleep(0.2)
-        yield url
+        with run_studio(home) as url:
+            yield url
     finally:
-        process.terminate()
-        process.wait(timeout=30)
         end_what_is_left(home)
 
 
@@ -131,7 +116,7 @@ def main() -> None:
     walks = []
     with (
         tempfile.TemporaryDirectory() as folder,
-        run_studio(Path(folder) / "home") as url,
+        run_prepared_studio(Path(folder) / "home") as url,
         run_service() as service,
         sync_playwright() as play,
     ):
