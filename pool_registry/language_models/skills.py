@@ -99,8 +99,12 @@ def write_body(skill: Skill) -> str:
 
 def find_named(skills: Sequence[Skill], instruction: str) -> Skill | None:
     """The first skill that an instruction calls by its name, as a word of its own."""
-    words = set(re.findall(r"[a-z0-9]+(?:-[a-z0-9]+)*", instruction.lower()))
-    return next((skill for skill in skills if skill.name in words), None)
+    text = instruction.lower() if skills else ""
+    return next((skill for skill in skills if skill.name in text and _find_word(skill.name, text)), None)
+
+
+def _find_word(name: str, text: str) -> re.Match[str] | None:
+    return re.search(rf"(?<![a-z0-9])(?<![a-z0-9]-){re.escape(name)}(?!-?[a-z0-9])", text)
 
 
 def find_requested(skills: Sequence[Skill], reply: str) -> Skill | None:

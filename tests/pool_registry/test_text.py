@@ -1,4 +1,4 @@
-"""Shortened text has the length that was asked for."""
+"""Shortened text has the length that was asked for; clean text is fit for storage."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pool_registry.actions import clean_text
 from pool_registry.text import excerpt, one_line, shorten, show_hidden
 from pool_registry.worker import WorkerSpec
 
@@ -14,6 +15,15 @@ from pool_registry.worker import WorkerSpec
 def test_a_shortened_text_fits_and_begins_as_before(text, max_chars):
     short = shorten(text, max_chars)
     assert len(short) <= max_chars and (short == text or text.startswith(short[:-2]))
+
+
+@given(st.text(st.characters() | st.sampled_from("\0\ud800\udfff")))
+def test_clean_text_is_the_same_but_for_what_cannot_be_stored(text):
+    clean = clean_text(text)
+    assert "\0" not in clean and clean.encode().decode() == clean
+    unfit = [char == "\0" or "\ud800" <= char <= "\udfff" for char in text]
+    assert [new if bad else old for old, new, bad in zip(text, clean, unfit, strict=True)] == list(clean)
+    assert {new for new, bad in zip(clean, unfit, strict=True) if bad} <= {"\ufffd"}
 
 
 def test_an_excerpt_names_the_full_length():

@@ -20,7 +20,14 @@ from pool_registry.language_models.completion import (
     Message,
     prompt_text,
 )
-from pool_registry.language_models.skills import MAX_BODY_CHARS, InvalidSkill, load_skill, load_skills
+from pool_registry.language_models.skills import (
+    MAX_BODY_CHARS,
+    InvalidSkill,
+    Skill,
+    find_named,
+    load_skill,
+    load_skills,
+)
 from pool_registry.pool import Pool
 from pool_registry.portable_pool import travellers
 from pool_registry.storage.data_folder import find_home
@@ -120,6 +127,23 @@ def test_a_skill_that_the_instruction_names_goes_along_at_once(make_skill):
     seen = call(agent([make_skill("tax-rules"), make_skill()]), "Use tax-rules: what is due?")
     assert len(SENT) == 1 and '<skill name="tax-rules">' in SENT[0] and '<skill name="invoices">' not in SENT[0]
     assert ("skills", "tax-rules") in parts(seen)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "name"),
+    [
+        ("Do the Tax-Rules.", "tax-rules"),
+        ("What is the tax-", "tax"),
+        ("Syntax only; then tax", "tax"),
+        ("Read my-tax-rules and taxes", None),
+        ("The tax-rules-2 apply", None),
+        ("", None),
+    ],
+)
+def test_a_skill_is_named_by_a_word_of_its_own(instruction, name):
+    skills = [Skill(name, "Rules.", "Add it.") for name in ("tax", "tax-rules")]
+    skill = find_named(skills, instruction)
+    assert (skill.name if skill else None) == name
 
 
 def test_a_call_whose_longest_skill_cannot_fit_is_refused_and_the_model_is_not_asked(make_skill):
