@@ -20,6 +20,7 @@ from fastapi.responses import JSONResponse
 from pool_registry.errors import InvalidPool
 from pool_registry.secrets import redact
 from pool_registry.validation_words import MISSING
+from studio.access.json_route import JsonRoute
 from studio.access.permissions import Function, Need, RoleName, find_need, needs
 from trainer.errors import MENDABLE
 
@@ -132,7 +133,7 @@ def _list_texts(document: Any) -> Iterator[str]:
 
 def command_routes(page: str, commands: PageCommands) -> APIRouter:
     """The POST routes of a page's commands, in a router that takes the page's other routes too."""
-    router = APIRouter()
+    router = APIRouter(route_class=JsonRoute)
 
     def add(name: str, need: Need) -> None:
         @router.post(f"/api/pages/{page}/{name}")

@@ -25,6 +25,7 @@ from pool_registry.text import shorten
 from pool_registry.validation_words import join_problems, list_problems
 from studio.access.accounts import AccountError, Tokens
 from studio.access.body_limit import CONVERSATION, DECISION, EVENT, LimitedBody
+from studio.access.json_route import JsonRoute
 from studio.access.permissions import Need, Permissions, needs
 from studio.access.request_guards import LOOPBACK, SameOrigin
 from studio.access.roles import Rights, RoleRefused, UserRole, current_rights
@@ -99,6 +100,7 @@ def create_model_app(
         await asyncio.to_thread(store.close)
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    app.router.route_class = JsonRoute
     app.router.routes.extend(mcp_routes)
     app.add_exception_handler(ApiError, _handle_api_error)
     app.add_exception_handler(HTTPException, _handle_http_error)

@@ -19,6 +19,7 @@ from pool_registry.kinds import kind_of, load_config
 from pool_registry.pool import export_pool
 from pool_registry.wants import list_wants
 from pool_registry.worker import WorkerSpec
+from studio.access.json_route import JsonRoute
 from studio.access.permissions import needs
 from studio.pages.pool.commands import PoolCommands
 from studio.pages.pool.forms import parse_worker
@@ -48,7 +49,7 @@ def build_pool_routes(store: Store) -> APIRouter:
     runtime = Runtime(store)
     atexit.register(runtime.close)  # its pools may have started programs
     api = PoolApi(runtime)
-    router = APIRouter(prefix=PREFIX)
+    router = APIRouter(prefix=PREFIX, route_class=JsonRoute)
 
     @router.get("")
     @needs("viewer")
