@@ -18,6 +18,7 @@ Every cell is a set of tasks of the test split with the pools that they are run 
     projects     what people ask of functions of their own, in projects that are kept from training
     catalog      calls of tools with the parameters and results of real ones, of fields of work that are kept from
                  training; one call, two, or more
+    tools        the same in words that were written for each tool by hand
     composed     look-ups, hops, lists, calculations and sums over functions that return objects, in domains that are
                  kept from training
     everyday     questions written by hand, on the starter pool
@@ -310,6 +311,7 @@ def list_cells() -> Iterator[tuple[str, Callable[[int], list[Task]]]]:
     yield "worlds", leave_out_refusals("worlds:held_out")
     yield "projects", leave_out_refusals("projects:held_out")
     yield "catalog", leave_out_refusals("catalog")
+    yield "tools", leave_out_refusals("catalog:worded")
     yield "composed", leave_out_refusals("composed")
     yield "everyday", leave_out_refusals("everyday:held_out")
     yield "problems", leave_out_refusals("everyday:problems")

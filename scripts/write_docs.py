@@ -132,6 +132,7 @@ CELLS = {
     "worlds": "worlds whose domains are kept from training",
     "projects": "questions on functions of people's own, in projects kept from training",
     "catalog": "calls of real-looking tools, in fields of work kept from training",
+    "tools": "the same, in words written by hand for each tool",
     "composed": "composed questions on functions that return objects, in domains kept from training",
     "everyday": "questions written by hand, at odd places: nobody reads them",
     "problems": "word problems that people wrote (GSM8K, SVAMP), kept from training",

@@ -101,6 +101,7 @@ CATALOG = TaskProvider(
     "catalog",
     "Calls of tools with the parameters and results of real ones: one, several at once, chains, sums.",
     _open_catalog,
+    "[:single|:worded]",
 )
 COMPOSED = TaskProvider(
     "composed",

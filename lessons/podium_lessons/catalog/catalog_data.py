@@ -1,5 +1,6 @@
 """The tools of the catalog by field of work: data/tasks/catalog.json, made from Seal-Tools by scripts/build_catalog.py;
-and the texts in which they are asked for: data/tasks/catalog_texts.yaml."""
+the texts in which any of them is asked for: data/tasks/catalog_texts.yaml; and what several hands wrote for one tool
+each: data/catalog_asks."""
 
 from __future__ import annotations
 
@@ -7,13 +8,15 @@ import hashlib
 from collections.abc import Sequence
 from functools import cache
 from random import Random
+from string import Formatter
 from typing import Literal
 
 from pydantic import Field, RootModel
 
 from podium_lessons.everyday.everyday_data import choose_texts
 from podium_lessons.lesson_data import FOLDER, MIN_TEXTS, load_lesson_data
-from trainer.tasks.task_data import TaskData
+from trainer.errors import UnusableTasks
+from trainer.tasks.task_data import TaskData, read_task_data
 
 HELD_OUT_FIELDS = 5  # one field of so many is kept for judging
 
@@ -42,6 +45,17 @@ class CatalogFile(RootModel[dict[str, tuple[CatalogTool, ...]]]):
     """Tools by field of work."""
 
 
+class ToolAsks(TaskData):
+    """How people ask for a call of one tool, with `{parameter}` for its arguments, and what they need it for."""
+
+    needs: tuple[str, ...] = Field(min_length=1)
+    asks: tuple[str, ...] = Field(min_length=1)
+
+
+class AsksFile(RootModel[dict[str, ToolAsks]]):
+    """Asks by tool."""
+
+
 class CatalogTexts(TaskData):
     """Texts by what they say. The last of each row is kept for the test split."""
 
@@ -68,6 +82,28 @@ def load_catalog() -> dict[str, tuple[CatalogTool, ...]]:
 def load_texts() -> CatalogTexts:
     """The texts. Raises UnusableTasks."""
     return load_lesson_data("catalog_texts", CatalogTexts)
+
+
+@cache
+def load_asks(split: str) -> dict[str, ToolAsks]:
+    """Asks by tool of the fields that a split draws from. Raises UnusableTasks where an ask leaves out a parameter that
+    is required, or names one that the tool lacks."""
+    tools = {tool.name: tool for field in list_fields(split) for tool in load_catalog()[field]}
+    asks: dict[str, ToolAsks] = {}
+    for path in sorted((FOLDER / "catalog_asks" / ("held_out" if split == "test" else "")).glob("*.yaml")):
+        asks |= read_task_data(path, AsksFile).root
+    for name, row in asks.items():
+        parameters = tools[name].parameters if name in tools else {}
+        required = {key for key, parameter in parameters.items() if parameter.required}
+        for text in row.asks:
+            if not parameters or not required <= find_slots(text) <= set(parameters):
+                raise UnusableTasks(f"catalog_asks: {name}: {text!r} does not fit the parameters of a tool")
+    return asks
+
+
+def find_slots(text: str) -> frozenset[str]:
+    """The parameters whose values an ask names."""
+    return frozenset(slot for _, slot, _, _ in Formatter().parse(text) if slot)
 
 
 @cache

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import date
 from random import Random
 
-from podium_lessons.catalog.catalog_data import CatalogTool, ParameterData, draw_text, load_texts
+from podium_lessons.catalog.catalog_data import (
+    CatalogTool,
+    ParameterData,
+    ToolAsks,
+    draw_text,
+    find_slots,
+    load_texts,
+)
 from podium_lessons.catalog.paraphrase import word_parameter, word_tool
 from podium_lessons.catalog.values import TEXT_RULES
 from podium_lessons.everyday.questions.dates import write_day
 from podium_lessons.worlds.rules.answer import join_texts
 from pool_registry.actions import JsonValue
 
+ASKS_SHARE = 0.7  # of the calls, where a text was written for their tool
+LISTED_SHARE = 0.6  # of the several calls that differ in one argument, likewise: "the weather in Rome, Oslo and Bern"
 OPTIONAL_SHARE = 0.35  # of the optional parameters that a request speaks of
 NOUN_SHARE = 0.4  # of the requests name the thing, not the work
 COMPARED_SHARE = 0.3  # of those for several calls
@@ -40,14 +49,21 @@ class RequestWriter:
     split: str
     random: Random
     lists: Mapping[str, Sequence[str]] = field(default_factory=dict)  # parameters that take a list, by tool
+    asks: Mapping[str, ToolAsks] = field(default_factory=dict)  # by tool
+    asks_share: float = ASKS_SHARE
 
     def draw_call(self, tool: CatalogTool, without: Sequence[str] = ()) -> ToolCall:
         """A call with all that is required, and some of the rest; `without` is drawn nothing for."""
-        names = [
-            name
-            for name, parameter in tool.parameters.items()
-            if name not in without and (parameter.required or self.random.random() < OPTIONAL_SHARE)
-        ]
+        row = self.asks.get(tool.name)
+        if row and not without and self.random.random() < self.asks_share:
+            slots = find_slots(self.random.choice(row.asks))
+            names = [name for name in tool.parameters if name in slots]
+        else:
+            names = [
+                name
+                for name, parameter in tool.parameters.items()
+                if name not in without and (parameter.required or self.random.random() < OPTIONAL_SHARE)
+            ]
         drawn = {name: self._draw_value(tool, name) for name in names}
         return _make_call(tool, drawn)
 
@@ -68,11 +84,23 @@ class RequestWriter:
 
     def write(self, call: ToolCall) -> str:
         """A request for one call."""
-        return self._ask(call.tool, self.write_conditions(call))
+        ask = self._draw_ask(call.tool, set(call.written))
+        return ask.format(**call.written) if ask else self._ask(call.tool, self.write_conditions(call))
+
+    def _draw_ask(self, tool: CatalogTool, names: Set[str]) -> str:
+        """A text written for this tool that names just these parameters; "" where there is none."""
+        row = self.asks.get(tool.name)
+        asks = [ask for ask in row.asks if find_slots(ask) == names] if row else []
+        return self.random.choice(asks) if asks and self.random.random() < self.asks_share else ""
 
     def write_several(self, calls: Sequence[ToolCall], varied: Sequence[str]) -> str:
         """A request for several calls of one tool, that differ in the `varied` arguments."""
         first, shared = calls[0], [name for name in calls[0].written if name not in varied]
+        if len(varied) == 1 and varied[0] not in self.lists.get(first.tool.name, ()):
+            ask = self._draw_ask(first.tool, set(first.written))
+            if ask and self.random.random() < LISTED_SHARE:
+                values = join_texts([call.written[varied[0]] for call in calls])
+                return ask.format(**{**first.written, varied[0]: values})
         if len(varied) <= 2 and self.random.random() < 0.55:
             lists = [join_texts([call.written[name] for call in calls]) for name in varied]
             values = self._list_values(first.tool, varied, lists, len(calls), pick_arguments(first, shared))

@@ -14,9 +14,9 @@ from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Step, Turn
 from orchestrator.quotes import substitute
 from orchestrator.reader.refusal import refuse
-from podium_lessons.catalog.catalog_data import CatalogTool, draw_text, list_fields, load_catalog, load_texts
+from podium_lessons.catalog.catalog_data import CatalogTool, draw_text, list_fields, load_asks, load_catalog, load_texts
 from podium_lessons.catalog.paraphrase import word_tool, write_label
-from podium_lessons.catalog.requests import RequestWriter, ToolCall, end_sentence, pick_arguments
+from podium_lessons.catalog.requests import ASKS_SHARE, RequestWriter, ToolCall, end_sentence, pick_arguments
 from podium_lessons.catalog.worker import CatalogToolConfig, compute_result
 from podium_lessons.everyday.asks import ToolUse
 from podium_lessons.everyday.everyday_data import load_tools
@@ -41,6 +41,7 @@ SUMS_SHARE = 0.5  # of the pools have a calculator, and other tools of everyday 
 WHOLE_SHARE = 0.5  # of the tools return objects
 CHOICES_SHARE = 0.4  # of the parameters with few values name them
 MOST_CHOICES = 6
+NEEDS_SHARE = 0.7  # of the calls state what they are needed for in words of their own, where such were written
 LISTS_SHARE = 0.5  # of the parameters with a name in the plural take a list
 EXAMPLE_SHARE = 0.3  # of the cards
 REFUSED_SHARE = 0.08  # of the tasks of level 1: no tool of the pool does it
@@ -57,29 +58,40 @@ KINDS: Mapping[int, Mapping[str, int]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class CatalogSource:
-    """Calls of real-looking tools."""
+    """Calls of real-looking tools. Those of `worded` ones are all asked for in words written for their tool; of others
+    most of training's are, and none of the test split's."""
 
-    name = FAMILY
-    levels = LEVELS
+    name: str = FAMILY
+    levels: tuple[int, ...] = LEVELS
+    worded: bool = False
 
     def tasks(self, split: str, count: int, seed: int = 0, levels: tuple[int, ...] | None = None) -> list[Task]:
         """`count` tasks, four in a row on one pool. Raises UnknownTask."""
-        chosen = check_levels(levels, LEVELS)
+        chosen = check_levels(levels if self.levels == LEVELS else None, self.levels)
         check_split(split)
         tasks: list[Task] = []
         for place in count_up():
             if len(tasks) >= count:
                 return tasks[:count]
-            tasks += _Group(split, (seed * 1_000_003 + place) % 2**38, chosen).write_tasks()
+            tasks += _Group(split, (seed * 1_000_003 + place) % 2**38, chosen, self.worded).write_tasks()
         raise AssertionError("count_up never ends")
 
 
+SOURCES = {
+    "": CatalogSource(),
+    "single": CatalogSource(f"{FAMILY}:single", levels=(1,)),
+    "worded": CatalogSource(f"{FAMILY}:worded", worded=True),
+}
+
+
 def open_catalog(argument: str = "") -> CatalogSource:
-    """The source that a recipe names. Raises UnknownTask."""
-    if argument:
-        raise UnknownTask(f"there is no {FAMILY}:{argument}; use {FAMILY}")
-    return CatalogSource()
+    """The source that a recipe names: `single` for tasks of one call, whatever levels a recipe draws; `worded` for
+    calls that are all asked for in words written for their tool. Raises UnknownTask."""
+    if argument not in SOURCES:
+        raise UnknownTask(f"there is no {FAMILY}:{argument}; use {', '.join(row.name for row in SOURCES.values())}")
+    return SOURCES[argument]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +107,7 @@ class _Draft:
 class _Group:
     """Tasks that share a pool. Everything follows from the split, the number and the levels."""
 
-    def __init__(self, split: str, number: int, levels: tuple[int, ...]) -> None:
+    def __init__(self, split: str, number: int, levels: tuple[int, ...], worded: bool) -> None:
         self._split, self._number, self._levels = split, number, levels
         self._random = random = make_random(f"{FAMILY}/{VERSION}/{split}/{number}/{levels}")
         self._seed = random.randrange(2**30)
@@ -106,7 +118,8 @@ class _Group:
         self._tools, self._others = tools[:amount], tools[amount : amount + random.randint(0, 5)]
         self._configs = {tool.name: self._configure(tool) for tool in (*self._tools, *self._others)}
         lists = {name: config.lists for name, config in self._configs.items()}
-        self._writer = RequestWriter(split, random, lists)
+        self._asks = load_asks(split) if worded or split != "test" else {}
+        self._writer = RequestWriter(split, random, lists, self._asks, 1 if worded else ASKS_SHARE)
         self._sums = self._draw_sums() if random.random() < SUMS_SHARE else None
         self._calculator: ToolUse | None = self._sums[1] if self._sums else None
         self._drafts: Mapping[str, Callable[[int], _Draft | None]] = {
@@ -142,7 +155,7 @@ class _Group:
             if not any(tool.name in self._configs for tool in load_catalog()[field])
         ]
         tool = self._random.choice(load_catalog()[self._random.choice(fields)])
-        need = word_tool(tool, self._random).do
+        need = self._draw_need(tool) or word_tool(tool, self._random).do
         return _Draft(self._writer.write(self._writer.draw_call(tool)), (), refuse(need), RefusalVerifier())
 
     def _draft_single(self, _level: int) -> _Draft:
@@ -243,9 +256,11 @@ class _Group:
         """The plan of the calls, and of a sum over them, and the grader of its answer."""
         values: dict[int, JsonValue] = {}
         steps: list[Step] = []
+        needs: dict[str, str] = {}
         for place, call in enumerate(calls, start=1):
             access = tuple(sorted({int(str(v)[1]) for v in call.arguments.values() if str(v).startswith("$")}))
-            steps.append(Step(place, call.tool.name, call.arguments, access))
+            need = needs.setdefault(call.tool.name, self._draw_need(call.tool))
+            steps.append(Step(place, call.tool.name, call.arguments, access, need=need))
             arguments = {name: substitute(value, values) for name, value in call.arguments.items()}
             values[place] = compute_result(self._configs[call.tool.name], arguments)
         if expression:
@@ -263,6 +278,11 @@ class _Group:
             StatesAll(tuple(quoted)) if len(quoted) > 1 or isinstance(quoted[0], dict) else make_verifier(quoted[0])
         )
         return _Draft(query, tuple(steps), answer, verifier)
+
+    def _draw_need(self, tool: CatalogTool) -> str:
+        """What a call is needed for in words of its own; "" for the line that lists its tool."""
+        row = self._asks.get(tool.name)
+        return self._random.choice(row.needs) if row and self._random.random() < NEEDS_SHARE else ""
 
     def _ask_for_field(self, tool: CatalogTool, query: str) -> tuple[str, str]:
         """The query, now and then for one field of what comes back, and the path to what is asked for."""

@@ -152,7 +152,7 @@ def make_examples(tasks: Iterable[Task]) -> Iterator[Example]:
         turns = [(task.query, task.oracle_turn) for task in group if task.oracle_turn]
         steps = [step for _, turn in turns for step in turn.steps if step.worker in places]
         unserved = [(need, ()) for _, turn in turns if (need := read_refused_need(turn.answer))]
-        needs = dict.fromkeys([*((step.need, (places[step.worker],)) for step in steps), *unserved])
+        needs = dict.fromkeys([*((step.need, (places[step.worker],)) for step in steps if step.need), *unserved])
         called = [
             (query, tuple(sorted({places[step.worker] for step in turn.steps if step.worker in places})))
             for query, turn in turns

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from orchestrator.quotes import references
-from podium_lessons.catalog.catalog_data import find_tool, list_fields, load_catalog
+from podium_lessons.catalog.catalog_data import find_slots, find_tool, list_fields, load_asks, load_catalog
 from podium_lessons.catalog.requests import ToolCall, draw_value, tells_places
 from podium_lessons.catalog.source import open_catalog
 from podium_lessons.catalog.values import TEXT_RULES
@@ -84,6 +85,47 @@ def test_values_stand_alone_only_where_they_tell_what_they_are_for():
     assert span is not None and grip is not None
     assert not tells_places(ToolCall(span, {}, {"start_date": "2024-01-01", "end_date": "2024-02-01"}))
     assert tells_places(ToolCall(grip, {}, {"vehicle_type": "SUV", "road_condition": "wet"}))
+
+
+@pytest.mark.parametrize(("argument", "split", "least"), [("", "train", 0.4), ("worded", "test", 0.9)])
+def test_calls_are_asked_for_in_words_that_were_written_for_their_tool(argument, split, least):
+    asks = load_asks(split)
+    tasks = [task for task in open_catalog(argument).tasks(split, 200, levels=(1,)) if task.oracle_turn.steps]
+    steps = [step for task in tasks for step in task.oracle_turn.steps]
+    assert {step.worker for step in steps} <= set(asks)
+    needs = [step.need for step in steps]
+    assert {step.need for step in steps} >= {""}, "some are needed in the words of the list"
+    assert sum(step.need in asks[step.worker].needs for step in steps) > len(needs) // 2
+    pieces = [(task.query, asks[task.oracle_turn.steps[0].worker].asks) for task in tasks]
+    assert sum(any(is_filled(text, query) for text in texts) for query, texts in pieces) >= least * len(pieces)
+
+
+def is_filled(text: str, query: str) -> bool:
+    """Whether a query has every word between the slots of a text."""
+    return all(piece in query for piece in re.split(r"\{\w+\}", text))
+
+
+def test_the_test_split_of_the_plain_source_is_asked_for_in_no_such_words():
+    needs = [step.need for task in draw("test", 200, 1) if task.oracle_turn for step in task.oracle_turn.steps]
+    assert len(needs) > 150 and not any(needs)
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_asks_name_what_their_tool_takes(split):
+    asks = load_asks(split)
+    assert set(asks) == {tool.name for field in list_fields(split) for tool in load_catalog()[field]}
+    for name, row in asks.items():
+        tool = find_tool(name)
+        assert tool is not None
+        required = {key for key, parameter in tool.parameters.items() if parameter.required}
+        assert all(required <= find_slots(text) <= set(tool.parameters) for text in row.asks)
+        assert len(set(row.asks)) == len(row.asks)
+
+
+def test_tasks_of_one_call_are_a_source_of_their_own():
+    tasks = open_catalog("single").tasks("train", 60, levels=(2, 3))
+    assert {task.ref.level for task in tasks} == {1}
+    assert all(len(task.oracle_turn.steps) <= 1 for task in tasks)
 
 
 def test_an_unknown_argument_is_refused():
