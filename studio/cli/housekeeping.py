@@ -68,8 +68,9 @@ def tidy(
     copies_days: Annotated[float | None, typer.Option(help="Days that a daily copy stays.", min=0.01)] = None,
     home: HomeOption = None,
 ) -> None:
-    """Delete what is older or larger than the retention allows. Options change the setting, which the studio follows
-    at each start; drawn are the traces of evaluations and training, served those of requests."""
+    """Delete what is older or larger than the retention allows. Options change the setting, which the studio and
+    servers follow at their start and every hour; with --dry-run they change nothing. Drawn are the traces of
+    evaluations and training, served those of requests."""
     from studio.housekeeping import retention as setting
 
     given: dict[str, Any] = {
@@ -84,11 +85,11 @@ def tidy(
     own = {"trash_days": trash_days, "copies": copies, "copies_days": copies_days}
     changes |= {name: value for name, value in own.items() if value is not None}
     with open_prepared_store(home) as store:
-        if changes:
+        if changes and not dry_run:
             setting.change_retention(store.home, changes)
-        kept = setting.read_retention(store.home).model_dump()
-        done = setting.tidy(store, dry_run)
-    limits = ", ".join(f"{name} {value:g}" for name, value in kept.items() if value is not None)
+        retention = setting.read_retention(store.home).model_copy(update=changes)
+        done = setting.tidy(store, dry_run, retention)
+    limits = ", ".join(f"{name} {value:g}" for name, value in retention.model_dump().items() if value is not None)
     typer.echo(f"Retention: {limits}")
     verb = "would be deleted" if dry_run else "deleted"
     typer.echo(f"{len(done.traces)} traces and {len(done.jobs)} jobs {verb}; {len(done.trash)} things left the trash.")

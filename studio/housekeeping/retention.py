@@ -83,9 +83,9 @@ def change_retention(home: Home, changes: Mapping[str, float | None]) -> None:
         write_retention(home, read_retention(home).model_copy(update=dict(changes)))
 
 
-def tidy(store: Store, dry_run: bool = False) -> Tidying:
-    """Delete what the setting no longer keeps; with `dry_run` only list it."""
-    retention = read_retention(store.home)
+def tidy(store: Store, dry_run: bool = False, retention: Retention | None = None) -> Tidying:
+    """Delete what a retention no longer keeps, the setting where none is named; with `dry_run` only list it."""
+    retention = retention or read_retention(store.home)
     things = Things(store)
     traces = list_old_traces(store, retention)
     jobs = list_old_jobs(JobStore(store.engine, store.home), retention)

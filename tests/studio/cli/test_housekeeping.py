@@ -35,8 +35,14 @@ def test_a_pool_is_renamed_and_the_trash_emptied(podium):
 
 
 def test_retention_is_set_and_shown(podium):
-    assert "drawn_days 30, served_days 90, trash_days 14" in podium("tidy", "--drawn-days", "30", "--dry-run").output
+    assert "drawn_days 30, served_days 90, trash_days 14" in podium("tidy", "--drawn-days", "30").output
+    assert "drawn_days 30" in podium("tidy").output
     assert "drawn_days" not in podium("tidy", "--drawn-days", "0").output
+
+
+def test_a_dry_run_with_another_retention_keeps_the_setting(podium):
+    assert "drawn_days 1" in podium("tidy", "--drawn-days", "1", "--dry-run").output
+    assert "drawn_days" not in podium("tidy").output
 
 
 def test_what_is_not_there_is_said(podium):
