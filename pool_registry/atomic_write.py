@@ -89,7 +89,7 @@ def lock_file(path: Path, *, wait: bool = True) -> Iterator[None]:
     and stays: who waits for the lock has it open. Raises BlockingIOError where somebody holds it and `wait` is false.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as lock:
+    with path.open("a") as lock:  # a file of somebody else that has this name stays as it is
         fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from orchestrator.orchestrator_name import MAX_SAMPLES, TurnOptions, add_options
+from pool_registry.storage.data_folder import choose_home
 from studio.cli import (
     binding,
     export,
@@ -94,11 +95,22 @@ def start(
 ) -> None:
     """Start the studio in the browser (without a command), or run one of the commands."""
     if context.invoked_subcommand is not None:
+        _read_for_command(context, home)
         return
     from studio.start import StartOptions, run_studio
 
     typer.echo("Starting Podium ...")
     run_studio(StartOptions(port, home, browser, host, login, proxy))
+
+
+def _read_for_command(context: typer.Context, home: str | None) -> None:
+    """Take --home before a command for the command's. Raises BadParameter where an option of the page stands there."""
+    if home:
+        choose_home(home)
+    for name in ("port", "host", "login", "proxy", "browser"):
+        if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE":
+            command = context.invoked_subcommand
+            raise typer.BadParameter(f"--{name} stands before {command}: write it behind, or leave {command} out")
 
 
 @app.command(cls=TableHelp)

@@ -136,6 +136,7 @@ def check_file(
 
 @app.command(cls=TableHelp)
 def evaluate(
+    context: typer.Context,
     recipe: Annotated[str | None, typer.Argument(help="A recipe with an evaluate stage, run as a job.")] = None,
     orchestrator: Annotated[
         str | None,
@@ -181,6 +182,7 @@ def evaluate(
         if finalizer:
             sentence = "a RECIPE names it itself: write +finalizer=on behind an orchestrator of its evaluate section"
             raise InvalidRecipe([("finalizer", sentence)])
+        _refuse_options_beside_recipe(context)
         evaluation = load_recipe(recipe).with_only("evaluate").without_repairs(without or ())
         start_job(evaluation.with_place(where) if where else evaluation, detach=False, home=home)
         return
@@ -200,6 +202,15 @@ def evaluate(
         typer.echo(result.model_dump_json(indent=1))
     else:
         print_rich(evaluation_text(result))
+
+
+def _refuse_options_beside_recipe(context: typer.Context) -> None:
+    """Raise InvalidRecipe where a command line names what its RECIPE says: else another thing than was meant would be
+    measured, and paid."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    names = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+    if beside := [name for name in names if name not in ("recipe", "without", "where", "home")]:
+        raise InvalidRecipe([(name, "a RECIPE says this itself: change its evaluate section") for name in beside])
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,12 +87,14 @@ def tidy(
     with open_prepared_store(home) as store:
         if changes and not dry_run:
             setting.change_retention(store.home, changes)
-        retention = setting.read_retention(store.home).model_copy(update=changes)
+        retention = setting.vary_retention(setting.read_retention(store.home), changes)
         done = setting.tidy(store, dry_run, retention)
     limits = ", ".join(f"{name} {value:g}" for name, value in retention.model_dump().items() if value is not None)
     typer.echo(f"Retention: {limits}")
     verb = "would be deleted" if dry_run else "deleted"
-    typer.echo(f"{len(done.traces)} traces and {len(done.jobs)} jobs {verb}; {len(done.trash)} things left the trash.")
+    jobs = len(done.jobs) - len(done.kept)
+    left = "would leave" if dry_run else "left"
+    typer.echo(f"{len(done.traces)} traces and {jobs} jobs {verb}; {len(done.trash)} things {left} the trash.")
     for line in done.kept:
         typer.echo(line, err=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +21,7 @@ __all__ = [
     "MaxCostOption",
     "SeenByOption",
     "WithoutWorkerOption",
+    "name_self",
     "open_prepared_store",
 ]
 
@@ -42,6 +44,14 @@ SeenByOption = Annotated[
         help="The only workers that may see what a worker returns, or step 2 (2=NAME). None: crm=. May be repeated.",
     ),
 ]
+
+
+def name_self() -> str:
+    """Who acts from this shell: the account's name."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # an account without a name, as in some containers
+        return "a person at the command line"
 
 
 @contextmanager

@@ -139,7 +139,7 @@ def _move_keys(content: str, pool: str, to_keyring: bool) -> str:
         document = json.loads(content)
         for worker in document["workers"]:
             worker["config"] = _refer_to_keys(pool or document["name"], worker, to_keyring)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return content  # no pool's file: the import says what is wrong with it
     return json.dumps(document)
 
@@ -441,7 +441,7 @@ def _write_value(value: Mapping[str, Any]) -> str:
 def _read_object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidPool([("", f"--arguments is not JSON: {error}")]) from error
     if not isinstance(value, dict):
         raise InvalidPool([("", '--arguments takes an object, such as \'{"city": "Oslo"}\'')])

@@ -12,7 +12,7 @@ import typer
 
 from pool_registry.text import one_line, shorten
 from studio.cli.options import HomeOption, open_prepared_store
-from studio.publish.request import HARDWARE, parse_publication
+from studio.publish.request import HARDWARE, PublishError, parse_publication
 
 if TYPE_CHECKING:
     from studio.publish.bundle import Bundle
@@ -57,6 +57,8 @@ def publish(
     from studio.publish.traces import record_examples
 
     with open_prepared_store(home) as store:
+        if out is not None and not dry_run:
+            raise PublishError("--out goes with --dry-run, which sends nothing: add it, or leave --out out")
         if record:
             resume_publication(store, record)
             return

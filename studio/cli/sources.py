@@ -158,7 +158,10 @@ def _read_text(place: str) -> str:
     from pool_registry.pasted.table import find_kind
 
     if place == STDIN:
-        return sys.stdin.read()
+        try:
+            return sys.stdin.read()
+        except UnicodeDecodeError as error:
+            raise InvalidPool([("", "what is piped in is not UTF-8 text: convert it first")]) from error
     try:
         return _read_file(place)
     except InvalidPool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, ValidationError
 from sqlalchemy import ColumnElement, func
@@ -27,26 +28,27 @@ from studio.housekeeping.trash import KEPT_DAYS, measure
 from trainer.errors import TrainerError
 from trainer.jobs.queue import JobRow, JobStore
 
+MAX_DAYS = 365_000  # a thousand years: a day further back than the calendar reaches cannot be written
 DRAWN = ("evaluation", "training")  # sources whose traces go first
 ENDED = ("done", "failed", "stopped")
+Days = Annotated[float, Field(gt=0, le=MAX_DAYS)]
+Size = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Retention(FrozenModel):
     """How long, and up to which size, things are kept; empty means for ever."""
 
-    traces_days: float | None = Field(default=None, gt=0, description="Days that traces of people and clients stay.")
-    drawn_days: float | None = Field(
-        default=None, gt=0, description="Days that traces of evaluations and training stay."
+    traces_days: Days | None = Field(default=None, description="Days that traces of people and clients stay.")
+    drawn_days: Days | None = Field(default=None, description="Days that traces of evaluations and training stay.")
+    served_days: Days | None = Field(default=90, description="Days that traces of served requests stay.")
+    traces_mb: Size | None = Field(default=None, description="Megabytes of traces; the oldest go first.")
+    jobs_days: Days | None = Field(default=None, description="Days that ended jobs stay, with their checkpoints.")
+    jobs_gb: Size | None = Field(default=None, description="Gigabytes of jobs; the oldest ended ones go first.")
+    trash_days: float = Field(
+        default=KEPT_DAYS, ge=0, le=MAX_DAYS, description="Days that deleted things can be put back."
     )
-    served_days: float | None = Field(default=90, gt=0, description="Days that traces of served requests stay.")
-    traces_mb: float | None = Field(default=None, gt=0, description="Megabytes of traces; the oldest go first.")
-    jobs_days: float | None = Field(
-        default=None, gt=0, description="Days that ended jobs stay, with their checkpoints."
-    )
-    jobs_gb: float | None = Field(default=None, gt=0, description="Gigabytes of jobs; the oldest ended ones go first.")
-    trash_days: float = Field(default=KEPT_DAYS, ge=0, description="Days that deleted things can be put back.")
     copies: int = Field(default=7, ge=0, description="Daily copies of the database that stay; 0 makes none.")
-    copies_days: float = Field(default=30, gt=0, description="Days that a daily copy stays; the newest always does.")
+    copies_days: Days = Field(default=30, description="Days that a daily copy stays; the newest always does.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,15 @@ def write_retention(home: Home, retention: Retention) -> None:
 def change_retention(home: Home, changes: Mapping[str, float | None]) -> None:
     """Change some of the setting; of two people who do so at once each keeps theirs. Raises StorageError."""
     with lock_file(_file(home).with_suffix(".lock")):
-        write_retention(home, read_retention(home).model_copy(update=dict(changes)))
+        write_retention(home, vary_retention(read_retention(home), changes))
+
+
+def vary_retention(retention: Retention, changes: Mapping[str, float | None]) -> Retention:
+    """A retention with some of it changed. Raises StorageError naming what is out of range."""
+    try:
+        return Retention.model_validate({**retention.model_dump(), **changes})
+    except ValidationError as error:
+        raise StorageError(f"the retention stays as it is: {describe_problems(error)}") from error
 
 
 def tidy(store: Store, dry_run: bool = False, retention: Retention | None = None) -> Tidying:

@@ -40,7 +40,7 @@ def candidates(
     refused."""
     from trainer.errors import UnusableTasks
     from trainer.tasks.suite import SPLITS
-    from trainer.traffic.accept import Choice, accept_candidates, set_consent, strike_candidates
+    from trainer.traffic.accept import GONE, Choice, accept_candidates, set_consent, strike_candidates
     from trainer.traffic.candidates import list_candidates
 
     if (query or answer) and (len(accept or ()) != 1 or ALL in (accept or ())):
@@ -56,6 +56,8 @@ def candidates(
         choices = [Choice(name, query, answer, split, confirm) for name in ids]
         acceptance = accept_candidates(store, pool, choices)
         struck = strike_candidates(store, pool, strike or ())
+        ids_before = {row.id for row in before}
+        acceptance.refused.update({name: GONE for name in strike or () if name not in ids_before})
         after = list_candidates(store, pool) if ids or struck else before
     if as_json:
         done = {"added": acceptance.added, "refused": acceptance.refused, "struck": len(struck)}
@@ -65,7 +67,7 @@ def candidates(
         for query_added in acceptance.added:
             typer.echo(f"added: {query_added}")
         for name, reason in acceptance.refused.items():
-            typer.echo(f"{name} not added: {reason}", err=True)
+            typer.echo(f"{name}: {reason}", err=True)
         print_candidates(pool, after)
     if acceptance.refused:
         raise typer.Exit(1)

@@ -157,12 +157,18 @@ def start_job(recipe: Recipe, detach: bool, home: str | None, yes: bool = False)
         typer.echo(f"{row.id}: Ctrl-C stops it; `python -m trainer jobs show {row.id}` says how far it is", err=True)
         ended = row
         while ended.state == "queued":  # the claim may be lost to another waiting terminal
-            _wait_for_turn(jobs, row)
+            try:
+                _wait_for_turn(jobs, row)
+            except KeyboardInterrupt:  # else it would start by itself, with nobody at the terminal
+                jobs.stop(row.id)
+                raise
             ended = _run_here(row.id, store, jobs)
     if ended.state == "failed":
         typer.echo(f"podium: {ended.message}", err=True)
         sys.exit(1)
     typer.echo(f"{ended.id}: {ended.state}")
+    if ended.state == "stopped" and ended.message:
+        typer.echo(f"podium: {ended.message}", err=True)
     _print_outcome(ended, recipe, jobs)
 
 

@@ -107,8 +107,12 @@ Query = Annotated[str, typer.Argument(help="The task's query.")]
 def list_own(pool: str, split: str, as_json: bool, home: str | None) -> None:
     """Print a pool's own tasks, and every line of its file that is no task."""
     from trainer.cli.terminal_tables import own_tasks_text, print_rich
+    from trainer.errors import UnusableTasks
     from trainer.tasks.practice.stored import open_task_book
+    from trainer.tasks.suite import SPLITS
 
+    if split not in ("", *SPLITS):
+        raise UnusableTasks(f"there is no split {split!r}; use one of: {', '.join(SPLITS)}")
     with open_pool(pool, home):
         book = open_task_book(pool)
         lines = book.read()

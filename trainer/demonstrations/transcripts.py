@@ -31,6 +31,7 @@ from orchestrator.reader.states import TriedPlan
 from orchestrator.retrieval.choose_workers import narrow_pool, select_workers
 from orchestrator.traces.store import TraceStore
 from pool_registry.actions import as_text
+from pool_registry.atomic_write import write_atomically
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.language_models.completion import Message
 from pool_registry.text import one_line, shorten
@@ -347,7 +348,7 @@ def save_demonstrations(path: Path, rows: Sequence[Demonstration]) -> None:
     """Write JSONL, or, when the path has no suffix, a folder that `datasets.load_from_disk` opens."""
     if path.suffix:
         lines = (json.dumps(row.model_dump(), ensure_ascii=False) for row in rows)
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write_atomically(path, "".join(f"{line}\n" for line in lines))
         return
     from datasets import Dataset
 

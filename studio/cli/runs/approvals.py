@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from studio.cli.options import HomeOption, JsonOption, open_prepared_store
+from studio.cli.options import HomeOption, JsonOption, name_self, open_prepared_store
 from studio.cli.runs.what_if import EDIT, read_edits
 
 if TYPE_CHECKING:
@@ -57,14 +56,14 @@ def decide(
 
     plan = read_waiting(store, episode, round_seen)
     parsed = read_edits(edits, plan.episode) if edits else []
-    return asyncio.run(decide_once(store, plan, verdict == "approve", getpass.getuser(), note, parsed))
+    return asyncio.run(decide_once(store, plan, verdict == "approve", name_self(), note, parsed))
 
 
 def ask_until_over(store: Store, document: dict[str, Any]) -> dict[str, Any]:
     """Show each plan of a run that waits and ask the person at the terminal; returns the trace document in the end.
     Where nobody is at a terminal, the run is left waiting."""
     while document["outcome"] == "waiting" and sys.stdin.isatty():
-        seen = _print_plan(store, document["id"], as_json=False)
+        seen = _print_plan(store, document["id"], as_json=False, err=True)
         answer = typer.prompt("Run this plan? [y]es, [e]dit, [n]o, [l]ater", default="l", err=True).strip().lower()[:1]
         if answer not in ("y", "e", "n"):
             break
@@ -113,12 +112,13 @@ def _print_list(store: Store, as_json: bool) -> None:
         typer.echo("No plan waits for approval.")
 
 
-def _print_plan(store: Store, episode: str, as_json: bool) -> int:
-    """Print the plan that waits; returns its round."""
+def _print_plan(store: Store, episode: str, as_json: bool, err: bool = False) -> int:
+    """Print the plan that waits, with `err` beside the output that a program reads; returns its round."""
     from studio.approvals import describe_plan, read_waiting
 
     document = describe_plan(read_waiting(store, episode))
-    typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else "\n".join(_describe_plan(document)))
+    plan = json.dumps(document, indent=1, ensure_ascii=False) if as_json else "\n".join(_describe_plan(document))
+    typer.echo(plan, err=err)
     return int(document["round"])
 
 

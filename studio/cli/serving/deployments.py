@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,7 +10,7 @@ import typer
 
 from orchestrator.orchestrator_name import TurnOptions, add_options
 from pool_registry.errors import PoolError
-from studio.cli.options import FinalizerOption, HomeOption, JsonOption, open_prepared_store
+from studio.cli.options import FinalizerOption, HomeOption, JsonOption, name_self, open_prepared_store
 from studio.cli.serving.options import DeadlineOption, FollowUpsOption, ModeOption, RecordOption, RequestCostOption
 from trainer.cli.options import WithoutOption
 from trainer.cli.table_help import POLICY_NAMES
@@ -53,7 +52,7 @@ def deploy(
         chosen = add_options(orchestrator or choose_default(stored.pool), turns)
         serving = ServingSide(pool=pool_name, pool_version=stored.version, orchestrator=chosen, options=options)
         check_serving(store, serving)
-        change = Deployments(store.engine).deploy(name, serving, _name_self())
+        change = Deployments(store.engine).deploy(name, serving, name_self())
     typer.echo(_describe(change))
 
 
@@ -118,7 +117,7 @@ def candidate(
             cap = SHADOW_COST if max_cost is None else max_cost
             tried = Candidate(orchestrator=orchestrator, share=share, max_cost=cap)
             check_candidate(store, deployments.latest(name).state.serving, tried)
-        change = deployments.set_candidate(name, tried, _name_self())
+        change = deployments.set_candidate(name, tried, name_self())
     typer.echo(_describe(change))
 
 
@@ -145,7 +144,7 @@ def promote(
         evidence = find_report(store.home, state) if report is None else read_named_report(report)
         if state.candidate is not None:
             check_serving(store, state.serving.model_copy(update={"orchestrator": state.candidate.orchestrator}))
-        change = deployments.promote(name, evidence, _name_self(), although_worse)
+        change = deployments.promote(name, evidence, name_self(), although_worse)
     typer.echo(_describe(change))
 
 
@@ -161,7 +160,7 @@ def rollback(
     with open_prepared_store(home) as store:
         deployments = Deployments(store.engine)
         check_serving(store, deployments.find_previous(name).state.serving)
-        change = deployments.roll_back(name, _name_self(), reason)
+        change = deployments.roll_back(name, name_self(), reason)
     typer.echo(_describe(change))
 
 
@@ -194,14 +193,6 @@ def _parse_pool(text: str) -> tuple[str, int | None]:
     if not (version.isascii() and version.isdigit()):
         raise PoolError(f"{text!r} names no version; write NAME@VERSION, such as starter@3")
     return name, int(version)
-
-
-def _name_self() -> str:
-    """Who changes a deployment from this shell: the account's name."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # an account without a name, as in some containers
-        return "a person at the command line"
 
 
 def _describe(change: DeploymentChange) -> str:

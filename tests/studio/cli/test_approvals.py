@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from unittest.mock import Mock
 
 import pytest
 from typer.testing import CliRunner
@@ -49,6 +50,21 @@ def test_approving_prints_the_answer_and_a_second_time_says_who_was_first(home, 
     assert document["audit"][-1]["text"] == "fine" and document["audit"][-1]["by"]
     again = invoke(home, "approvals", held, "--approve")
     assert "has approved this plan already" in str(again.exception)
+
+
+def test_an_account_without_a_name_decides(home, held, monkeypatch):
+    monkeypatch.setattr("getpass.getuser", Mock(side_effect=KeyError("uid not found: 12345")))
+    document = json.loads(invoke(home, "approvals", held, "--approve", "--json").stdout)
+    assert document["audit"][-1]["by"] == "a person at the command line"
+
+
+def test_the_plan_that_a_person_is_asked_about_stands_beside_the_json(home, monkeypatch):
+    monkeypatch.setattr("studio.cli.runs.approvals.sys", Mock(stdin=Mock(isatty=lambda: True)))
+    arguments = ("run", TASK.query, "--orchestrator", "oracle", "--mode", "review", "--json", "--home", home)
+    result = runner.invoke(app, arguments, input="y\n")
+    typed, _, document = result.stdout.partition("\n")  # the runner echoes here what is typed
+    assert typed.endswith("y") and json.loads(document)["correct"] is True
+    assert "every plan waits for a person" in result.stderr
 
 
 def test_an_edit_changes_one_step_and_runs(home, held):

@@ -45,6 +45,32 @@ def test_a_dry_run_with_another_retention_keeps_the_setting(podium):
     assert "drawn_days" not in podium("tidy").output
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("--traces-days", "1000000"), ("--trash-days", "inf"), ("--jobs-gb", "inf")]
+)
+def test_a_retention_that_cannot_be_followed_is_refused_and_the_setting_stays(podium, option, value):
+    with pytest.raises(StorageError, match="the retention stays as it is"):
+        podium("tidy", option, value)
+    assert podium("tidy").output.startswith("Retention: served_days 90, trash_days 14, copies 7, copies_days 30")
+
+
+def test_a_data_folder_before_a_command_is_the_command_s(tmp_path, monkeypatch):
+    monkeypatch.setenv("PODIUM_HOME", str(tmp_path / "other"))
+    store = prepare_store(str(tmp_path / "mine"))
+    store.pools.save(Pool(name="shop"))
+    store.close()
+    deleted = CliRunner().invoke(app, ["--home", str(tmp_path / "mine"), "delete", "pool", "shop"])
+    assert deleted.exit_code == 0, deleted.output
+    assert "shop" not in CliRunner().invoke(app, ["pool", "list", "--home", str(tmp_path / "mine")]).output
+    assert not (tmp_path / "other" / "podium.db").exists()
+
+
+def test_an_option_of_the_page_before_a_command_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("PODIUM_HOME", str(tmp_path))
+    refused = CliRunner().invoke(app, ["--port", "9000", "pool", "list"])
+    assert refused.exit_code == 2 and "--port stands before pool" in refused.output
+
+
 def test_what_is_not_there_is_said(podium):
     with pytest.raises(StorageError, match="there is no trace"):
         podium("delete", "trace", "nope")

@@ -114,6 +114,8 @@ def test_the_command_evaluates_and_prints_the_figures(tmp_path):
         (("tasks", "show", "--family", "nope"), "no family 'nope'"),
         (("evaluate", "--orchestrator", "nope", "--family", "forge", "--tasks", "1"), "nope"),
         (("evaluate", "--orchestrator", "oracle", "--family", "forge", "--pool", "nope"), "nope"),
+        (("evaluate", "evaluate-baselines", "--pool", "mine"), "pool: a RECIPE says this itself"),
+        (("tasks", "list", "--pool", "starter", "--split", "tets"), "no split 'tets'"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, said):

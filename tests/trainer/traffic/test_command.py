@@ -49,6 +49,12 @@ def test_a_struck_one_is_gone_and_consent_is_said_by_an_option(invoke, ask):
     assert json.loads(invoke("--strike", waiting["id"], "--json").output)["candidates"] == []
 
 
+def test_striking_what_is_no_candidate_says_so(invoke, ask):
+    ask("What is 6 * 7?", judgement=RIGHT)
+    refused = invoke("--strike", "nothing")
+    assert refused.exit_code == 1 and "nothing: it is no candidate any more" in refused.output
+
+
 def test_options_that_go_with_one_candidate_are_refused_for_several(invoke):
     result = invoke("--accept", "all", "--answer", "42")
     assert result.exit_code and "go with one --accept" in f"{result.output}{result.exception}"
