@@ -146,18 +146,15 @@ export class EvaluationForm {
   }
 
   draft() {
-    /** @param {"count" | "samples" | "max_cost"} name */
-    const value = (name) => this.numbers[name].querySelector("input").value;
-    const cap = value("max_cost");
     return {
       pool: this.reply.pool,
       orchestrators: [...this.orchestrators],
       families: [...this.sets.families],
       levels: [...this.sets.levels].sort(),
       conditions: [...this.sets.conditions, ...[...this.sets.without].map((name) => `without:${name}`)],
-      count: Number(value("count")),
-      samples: Number(value("samples")),
-      max_cost: cap === "" ? null : Number(cap),
+      count: readNumber(this.numbers.count) ?? 0,
+      samples: readNumber(this.numbers.samples) ?? 0,
+      max_cost: readNumber(this.numbers.max_cost),
     };
   }
 
@@ -249,4 +246,16 @@ function number(label, name, value, least) {
   const input = el("input.page-search", { type: "number", min: least, step: "any", name });
   input.value = String(value);
   return el("label.compare-query-field", {}, el("span", {}, label), input);
+}
+
+/**
+ * What stands in a number's box, or null. What is no number goes to the server as "?", which it refuses at its key: the
+ * box says that it is empty.
+ * @param {HTMLElement} field
+ * @returns {any}
+ */
+function readNumber(field) {
+  const input = field.querySelector("input");
+  if (input.validity?.badInput) return "?";
+  return input.value === "" ? null : Number(input.value);
 }

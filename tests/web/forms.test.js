@@ -1,0 +1,36 @@
+// What forms make of what stands in their boxes.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { EvaluationForm } from "../../assets/web/compare/evaluation_form.js";
+import { Form } from "../../assets/web/lib/form.js";
+import { openFakePage } from "./fake_page.js";
+
+const CHOICES = {
+  pool: "starter", orchestrators: [{ name: "a" }], baselines: [], families: ["f"], held_out: [], conditions: ["seen"], workers: [],
+};
+const BAD = { validity: { badInput: true }, value: "" };
+
+/** @param {string} address @param {any} page */
+function openEvaluation(address, page = {}) {
+  openFakePage(address);
+  const form = new EvaluationForm(/** @type {any} */ ({ label: (name) => name, ...page }));
+  form.build(/** @type {any} */ (CHOICES));
+  return form;
+}
+
+test("a number that is none is told at its field, and is not left out as if nothing were written", () => {
+  openFakePage();
+  const form = new Form({ properties: { max_cost: { type: "number" } } });
+  assert.deepEqual(form.read(), {});
+  Object.assign(form.fields.get("max_cost").input, BAD);
+  assert.throws(() => form.read(), /write a number/);
+});
+
+test("a cap that is no number does not become none", () => {
+  const form = openEvaluation("http://podium/compare?o=a");
+  assert.deepEqual([form.draft().count, form.draft().max_cost], [60, null]);
+  Object.assign(form.numbers.max_cost.querySelector("input"), BAD);
+  assert.equal(form.draft().max_cost, "?");
+});
