@@ -1,0 +1,21 @@
+// Buttons that are busy, drawers that close, and links that are copied or taken back.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Drawer } from "../../assets/web/lib/controls.js";
+import { openFakePage } from "./fake_page.js";
+
+test("a drawer closes at a press on the veil, not at one that began or ended inside", async () => {
+  openFakePage();
+  const { node } = new Drawer();
+  Object.assign(node, { getBoundingClientRect: () => ({ left: 10, right: 20, top: 0, bottom: 50 }) });
+  const veil = { clientX: 5, clientY: 5 };
+  const padding = { clientX: 11, clientY: 5 };
+  for (const [began, ended, open] of [[padding, padding, true], [padding, veil, true], [veil, padding, true], [veil, veil, false]]) {
+    node.open = true;
+    await node.hear("pointerdown", began);
+    await node.hear("click", ended);
+    assert.equal(node.open, open);
+  }
+});
