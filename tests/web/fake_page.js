@@ -41,6 +41,7 @@ class FakeElement {
 
   setAttribute(name, value) {
     this.attributes.set(name, String(value));
+    if (name === "class") this.className = String(value);
     if (["type", "value", "name", "id"].includes(name)) this[name] = String(value);
   }
 

@@ -28,6 +28,8 @@ class TasksPage {
   constructor(root) {
     /** @type {CandidateRow[]} */
     this.rows = [];
+    /** @type {Map<string, CandidateRow>} those that the view leaves out too, by id: what is typed in them stays */
+    this.known = new Map();
     /** @type {Map<string, string>} why candidates were not accepted, by id */
     this.refused = new Map();
     this.view = "all";
@@ -96,14 +98,9 @@ class TasksPage {
 
   draw() {
     const state = /** @type {import("../types").CandidatesDocument} */ (this.state);
-    const before = new Map(this.rows.map((row) => [row.line.id, row]));
-    const lines = state.rows.filter(VIEWS[this.view][1]);
+    this.known = new Map(state.rows.map((line) => [line.id, this.rowOf(line)]));
     this.drawViews(state.rows);
-    this.rows = lines.map((line) => {
-      const row = before.get(line.id)?.take(line) || new CandidateRow(line, state.splits, () => this.count());
-      row.say(this.refused.get(line.id) || "");
-      return row;
-    });
+    this.rows = state.rows.filter(VIEWS[this.view][1]).map((line) => this.known.get(line.id));
     const groups = new Map();
     for (const row of this.rows) groups.set(row.line.group, [...(groups.get(row.line.group) || []), row]);
     this.list.replaceChildren(...[...groups.values()].map(drawGroup));
@@ -112,6 +109,13 @@ class TasksPage {
     this.bar.hidden = this.keys.hidden = !this.rows.length;
     this.moveTo(Math.min(this.place, Math.max(0, this.rows.length - 1)), false);
     this.count();
+  }
+
+  /** @param {import("../types").CandidateLine} line */
+  rowOf(line) {
+    const row = this.known.get(line.id)?.take(line) || new CandidateRow(line, this.state.splits, () => this.count());
+    row.say(this.refused.get(line.id) || "");
+    return row;
   }
 
   /** @param {import("../types").CandidateLine[]} rows */

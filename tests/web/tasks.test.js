@@ -1,0 +1,35 @@
+// The Tasks page: what is typed and chosen there stays, and keys do nothing twice.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { mount } from "../../assets/web/tasks/page.js";
+import { holdRequests, openFakePage, settle } from "./fake_page.js";
+
+const line = (id, concern = "") => ({
+  id, query: `What is ${id}?`, answer: "", split: "train", concern, reason: "", marks: [], evidence: [], more: 0, also: [], choices: [], group: id,
+});
+const SETTINGS = { retries: 0 };
+const state = (pool, rows) => ({ pool, pools: ["p", "q"], rows, total: rows.length, splits: ["train"], settings: SETTINGS, aside: [] });
+
+/** The page with two candidates, and its requests from then on. */
+async function openTasks() {
+  const document = openFakePage();
+  const held = holdRequests();
+  mount(/** @type {any} */ (document.body));
+  await held.shift().reply({ ok: true, candidates: state("p", [line("a"), line("b", "answer")]) });
+  const { body } = document;
+  const chip = (text) => body.inside.find((node) => node.className === "page-chip" && node.textContent.startsWith(text));
+  const rows = () => body.inside.filter((node) => node.className === "tasks-row");
+  const press = (key, more = {}) => document.hear("keydown", { key, ...more });
+  return { body, held, chip, rows, press };
+}
+
+test("what is typed in a question stays when another view is looked at", async () => {
+  const { chip, rows } = await openTasks();
+  rows()[1].querySelectorAll("input")[1].value = "typed";
+  await chip("Ready").click();
+  assert.equal(rows().length, 1);
+  await chip("All").click();
+  assert.equal(rows()[1].querySelectorAll("input")[1].value, "typed");
+});
