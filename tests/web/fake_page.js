@@ -115,6 +115,8 @@ function makeText(text) {
   return Object.assign(new FakeElement("#text"), { data: text });
 }
 
+const startTimer = globalThis.setTimeout;
+
 /** Put a page in place of the one that a test under Node lacks. `at` is its address. */
 export function openFakePage(at = "http://podium/") {
   const document = Object.assign(new FakeElement("html"), {
@@ -122,6 +124,7 @@ export function openFakePage(at = "http://podium/") {
     body: new FakeElement("body"), visibilityState: "visible",
   });
   Object.assign(globalThis, { document, Element: FakeElement, HTMLElement: FakeElement, location: new URL(at), history: { state: null, replaceState() {} } });
+  globalThis.setTimeout = (...given) => startTimer(...given).unref(); // no test waits for what a page does later
   globalThis.MutationObserver = class { observe() {} disconnect() {} };
   return document;
 }
@@ -147,5 +150,5 @@ export function holdRequests() {
 
 /** Wait until everything that can go on has gone on. */
 export function settle() {
-  return new Promise((done) => setTimeout(done, 0));
+  return new Promise((done) => setImmediate(done));
 }

@@ -33,3 +33,20 @@ test("what is typed in a question stays when another view is looked at", async (
   await chip("All").click();
   assert.equal(rows()[1].querySelectorAll("input")[1].value, "typed");
 });
+
+test("a key that is pressed again before the reply strikes nothing twice, nor does one that is held down", async () => {
+  const { body, held, press } = await openTasks();
+  await press("s", { repeat: true });
+  assert.equal(held.length, 0);
+  press("s");
+  press("s");
+  press("a");
+  await settle();
+  assert.deepEqual(held.map(({ body: sent }) => sent.ids), [["a"]]);
+  await held.shift().reply({ ok: true, message: "1 struck", struck: ["a"], candidates: state("p", [line("b")]) });
+  const named = body.inside.filter((node) => node.tagName === "BUTTON").map((node) => node.textContent);
+  assert.ok(named.includes("Strike") && named.includes("Accept") && named.includes("Undo"));
+  press("s");
+  await settle();
+  assert.deepEqual(held[0].body.ids, ["b"]);
+});

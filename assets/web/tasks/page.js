@@ -34,6 +34,7 @@ class TasksPage {
     this.refused = new Map();
     this.view = "all";
     this.place = 0;
+    this.working = false; // questions are being accepted or struck
     this.toast = new Toast();
     this.pool = select([], "", (name) => this.open(name));
     this.pool.setAttribute("aria-label", "Pool");
@@ -160,9 +161,8 @@ class TasksPage {
   async accept() {
     const rows = this.listChosen();
     if (!rows.length) return;
-    const reply = await busy(this.acceptButton, "Accepting …", () => this.send("accept", { choices: rows.map((row) => row.read()) }));
-    this.count();
-    if (!reply.ok) return;
+    const reply = await this.settle(this.acceptButton, "Accepting …", "accept", { choices: rows.map((row) => row.read()) });
+    if (!reply?.ok) return;
     for (const row of rows) this.refused.delete(row.line.id);
     for (const [id, reason] of Object.entries(reply.refused)) this.refused.set(id, String(reason));
     for (const row of this.rows) row.say(this.refused.get(row.line.id) || "");
@@ -172,9 +172,26 @@ class TasksPage {
   async strike() {
     const ids = this.listChosen().map((row) => row.line.id);
     if (!ids.length) return;
-    const reply = await busy(this.strikeButton, "Striking …", () => this.send("strike", { ids }));
-    this.count();
-    if (reply.ok) this.toast.say(reply.message, false, ["Undo", () => this.send("restore", { struck: reply.struck })]);
+    const reply = await this.settle(this.strikeButton, "Striking …", "strike", { ids });
+    if (reply?.ok) this.toast.say(reply.message, false, ["Undo", () => this.send("restore", { struck: reply.struck })]);
+  }
+
+  /**
+   * Send what becomes of the chosen ones; null while an earlier press is still under way, as a key does not wait.
+   * @param {HTMLElement} node
+   * @param {string} word
+   * @param {string} action
+   * @param {Record<string, any>} fields
+   */
+  async settle(node, word, action, fields) {
+    if (this.working) return null;
+    this.working = true;
+    try {
+      return await busy(node, word, () => this.send(action, fields));
+    } finally {
+      this.working = false;
+      this.count();
+    }
   }
 
   /** @param {string[]} queries */
@@ -203,6 +220,7 @@ class TasksPage {
     };
     if (!work[event.key]) return;
     event.preventDefault();
+    if (event.repeat && "as".includes(event.key)) return; // a key that is held down settles one choice
     work[event.key]();
   }
 
