@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Drawer } from "../../assets/web/lib/controls.js";
+import { Drawer, busy } from "../../assets/web/lib/controls.js";
+import { el, icon } from "../../assets/web/lib/dom.js";
 import { openFakePage } from "./fake_page.js";
 
 test("a drawer closes at a press on the veil, not at one that began or ended inside", async () => {
@@ -18,4 +19,14 @@ test("a drawer closes at a press on the veil, not at one that began or ended ins
     await node.hear("click", ended);
     assert.equal(node.open, open);
   }
+});
+
+test("a busy button gets its icon back, and keeps what the work has drawn on it", async () => {
+  openFakePage();
+  const sign = icon("M0 0");
+  const node = el("button", {}, sign, "Start");
+  await busy(node, "Starting …", () => assert.equal(node.textContent, "Starting …"));
+  assert.deepEqual([node.firstChild === sign, node.textContent, node.disabled], [true, "Start", false]);
+  await busy(node, "Starting …", () => (node.textContent = "Go on"));
+  assert.equal(node.textContent, "Go on");
 });

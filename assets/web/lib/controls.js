@@ -40,20 +40,22 @@ export function attempt(read) {
 }
 
 /**
- * Do `work` while the button says so and cannot be pressed again.
+ * Do `work` while the button says so and cannot be pressed again. Then it shows what it did, its icon too, unless the work
+ * has drawn it anew.
  * @param {any} node
  * @param {string} word
  * @param {() => any} work
  */
 export async function busy(node, word, work) {
-  const before = node.textContent;
+  const before = [...node.childNodes];
+  const said = document.createTextNode(word);
   node.disabled = true;
-  node.textContent = word;
+  node.replaceChildren(said);
   try {
     return await work();
   } finally {
     node.disabled = false;
-    node.textContent = before;
+    if (node.firstChild === said) node.replaceChildren(...before);
   }
 }
 
