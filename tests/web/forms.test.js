@@ -34,3 +34,26 @@ test("a cap that is no number does not become none", () => {
   Object.assign(form.numbers.max_cost.querySelector("input"), BAD);
   assert.equal(form.draft().max_cost, "?");
 });
+
+test("an orchestrator that is chosen without being offered has a box, so that it can be left out", () => {
+  const form = openEvaluation("http://podium/compare?o=a&o=gone");
+  form.root.open = false;
+  form.follow(["late"]);
+  assert.deepEqual([...form.fields.orchestrators].map(([name, box]) => [name, box.checked]), [["a", true], ["gone", true], ["late", true]]);
+  form.tick("orchestrators", "gone", false);
+  assert.deepEqual(form.draft().orchestrators, ["a", "late"]);
+});
+
+test("a start that is prevented asks again what is missing, and one that is under way is not sent twice", async () => {
+  const asked = [];
+  const ask = async ({ action }) => {
+    asked.push(action);
+    return action === "check" ? { ok: true, missing: [], yaml: "" } : { ok: true, message: "", job: "j" };
+  };
+  const form = openEvaluation("http://podium/compare?o=a", { ask, say: () => {}, showEvaluation: () => {} });
+  form.root.open = true;
+  form.go.setAttribute("aria-disabled", "true");
+  await form.submit();
+  await Promise.all([form.submit(), form.submit()]);
+  assert.deepEqual(asked, ["check", "evaluate"]);
+});
