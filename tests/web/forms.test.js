@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { EvaluationForm } from "../../assets/web/compare/evaluation_form.js";
+import { keyField } from "../../assets/web/lib/fields.js";
 import { Form } from "../../assets/web/lib/form.js";
-import { openFakePage } from "./fake_page.js";
+import { openFakePage, settle } from "./fake_page.js";
 
 const CHOICES = {
   pool: "starter", orchestrators: [{ name: "a" }], baselines: [], families: ["f"], held_out: [], conditions: ["seen"], workers: [],
@@ -56,4 +57,18 @@ test("a start that is prevented asks again what is missing, and one that is unde
   await form.submit();
   await Promise.all([form.submit(), form.submit()]);
   assert.deepEqual(asked, ["check", "evaluate"]);
+});
+
+test("a reference that could not be checked has no tick of the one before", async () => {
+  openFakePage();
+  let reply = /** @type {any} */ ({ ok: true, resolves: true, sentence: "It is set." });
+  const { node, input } = keyField({ send: async () => reply }, { label: "Key", value: "env:OLD" });
+  await settle();
+  assert.match(node.textContent, /It is set/);
+  reply = { ok: false, problems: [["", "No answer."]] };
+  input.value = "env:NEW";
+  await input.hear("change");
+  await settle();
+  const state = node.inside.find((part) => part.className === "form-key-state");
+  assert.deepEqual([state.textContent, state.dataset.state], ["No answer.", "missing"]);
 });
