@@ -50,3 +50,19 @@ test("a key that is pressed again before the reply strikes nothing twice, nor do
   await settle();
   assert.deepEqual(held[0].body.ids, ["b"]);
 });
+
+test("the pool that was chosen last is shown, whichever reply comes first, and one that is refused is not", async () => {
+  const { body, held, rows } = await openTasks();
+  const pool = body.querySelector("select");
+  for (const name of ["q", "p"]) {
+    pool.value = name;
+    pool.hear("change");
+  }
+  await held[1].reply({ ok: true, candidates: state("p", [line("new")]) });
+  await held[0].reply({ ok: true, candidates: state("q", [line("x"), line("y")]) });
+  assert.deepEqual([pool.value, rows().length], ["p", 1]);
+  pool.value = "q";
+  pool.hear("change");
+  await held[2].fail();
+  assert.equal(pool.value, "p");
+});

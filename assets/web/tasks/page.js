@@ -34,6 +34,8 @@ class TasksPage {
     this.refused = new Map();
     this.view = "all";
     this.place = 0;
+    this.requests = 0;
+    this.taken = 0; // the request whose candidates are shown
     this.working = false; // questions are being accepted or struck
     this.toast = new Toast();
     this.pool = select([], "", (name) => this.open(name));
@@ -71,18 +73,23 @@ class TasksPage {
   }
 
   /**
-   * Send a command about the pool that is shown, and show what it replies.
+   * Send a command about the pool that is shown, and show what it replies, unless a later reply is shown already.
    * @param {string} action
    * @param {Record<string, any>} fields
    */
   async send(action, fields) {
-    const reply = await sendCommand("tasks", { action, pool: this.pool.value, ...fields });
+    const request = ++this.requests;
+    const reply = await sendCommand("tasks", { action, pool: this.state?.pool || "", ...fields });
     if (!reply.ok) {
+      if (this.state) this.pool.value = this.state.pool; // another one that was chosen is not shown
       this.toast.say(plain(reply.problems), true);
       if (!this.rows.length) this.note.textContent = plain(reply.problems);
       return reply;
     }
-    if (reply.candidates) this.take(reply.candidates);
+    if (reply.candidates && request > this.taken) {
+      this.taken = request;
+      this.take(reply.candidates);
+    }
     return reply;
   }
 
