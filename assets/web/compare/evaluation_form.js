@@ -20,6 +20,7 @@ export class EvaluationForm {
   /** @param {import("./page.js").ComparePage} page */
   constructor(page) {
     this.page = page;
+    this.sending = false;
     this.root = el("details.train-card.compare-evaluate", { "data-testid": "evaluate" });
     this.root.addEventListener("toggle", () => this.root.open && this.check());
   }
@@ -35,6 +36,8 @@ export class EvaluationForm {
     };
     /** @type {Partial<Record<SetName, Map<string | number, HTMLInputElement>>>} */
     this.fields = {};
+    /** @type {Partial<Record<SetName, { list: HTMLElement, words: (value: any) => string }>>} */
+    this.places = {};
     this.numbers = {
       count: number("Tasks", "count", 60, 1), samples: number("Samples of each", "samples", 1, 1),
       max_cost: number("Spend at most, US dollars", "max_cost", "", 0),
@@ -103,7 +106,7 @@ export class EvaluationForm {
    */
   tick(name, value, on) {
     this.set(name)[on ? "add" : "delete"](value);
-    const box = this.fields[name]?.get(value);
+    const box = this.fields[name]?.get(value) || (on && this.addBox(name, value));
     if (box) box.checked = on;
   }
 
@@ -134,30 +137,39 @@ export class EvaluationForm {
     if (shortcut) box.append(shortcut);
     const list = el("div.compare-evaluate-checks");
     this.fields[name] = new Map();
-    for (const value of values) {
-      const input = el("input", { type: "checkbox", value });
-      input.checked = this.set(name).has(value);
-      input.addEventListener("change", () => this.tick(name, value, input.checked));
-      this.fields[name].set(value, input);
-      list.append(el("label.compare-evaluate-check", {}, input, el("span", {}, words(value))));
-    }
+    this.places[name] = { list, words };
+    for (const value of new Set([...values, ...this.set(name)])) this.addBox(name, value);
     box.append(list);
     return box;
   }
 
+  /**
+   * A box for one value: for those that are chosen without being offered, too, as an address may name an orchestrator
+   * that is gone, and nothing may be measured unseen.
+   * @param {SetName} name
+   * @param {string | number} value
+   */
+  addBox(name, value) {
+    if (!this.places[name]) return null;
+    const { list, words } = this.places[name];
+    const input = el("input", { type: "checkbox", value });
+    input.checked = this.set(name).has(value);
+    input.addEventListener("change", () => this.tick(name, value, input.checked));
+    this.fields[name].set(value, input);
+    list.append(el("label.compare-evaluate-check", {}, input, el("span", {}, words(value))));
+    return input;
+  }
+
   draft() {
-    /** @param {"count" | "samples" | "max_cost"} name */
-    const value = (name) => this.numbers[name].querySelector("input").value;
-    const cap = value("max_cost");
     return {
       pool: this.reply.pool,
       orchestrators: [...this.orchestrators],
       families: [...this.sets.families],
       levels: [...this.sets.levels].sort(),
       conditions: [...this.sets.conditions, ...[...this.sets.without].map((name) => `without:${name}`)],
-      count: Number(value("count")),
-      samples: Number(value("samples")),
-      max_cost: cap === "" ? null : Number(cap),
+      count: readNumber(this.numbers.count) ?? 0,
+      samples: readNumber(this.numbers.samples) ?? 0,
+      max_cost: readNumber(this.numbers.max_cost),
     };
   }
 
@@ -197,18 +209,20 @@ export class EvaluationForm {
   }
 
   async submit() {
-    if (this.go.getAttribute("aria-disabled") === "true") return;
+    if (this.sending) return null;
+    if (this.go.getAttribute("aria-disabled") === "true") return this.check(); // say again what is missing
+    this.sending = true;
     this.go.setAttribute("aria-disabled", "true");
     const reply = await this.page.ask({ action: "evaluate", evaluation: this.draft() });
+    this.sending = false;
     this.go.setAttribute("aria-disabled", "false");
     if (!reply.ok) {
       this.show(reply.problems);
-      this.page.say("The job was not started.", true);
-      return;
+      return this.page.say("The job was not started.", true);
     }
     this.page.say(reply.message);
     this.root.open = false;
-    this.page.showEvaluation(reply.job);
+    return this.page.showEvaluation(reply.job);
   }
 }
 
@@ -249,4 +263,16 @@ function number(label, name, value, least) {
   const input = el("input.page-search", { type: "number", min: least, step: "any", name });
   input.value = String(value);
   return el("label.compare-query-field", {}, el("span", {}, label), input);
+}
+
+/**
+ * What stands in a number's box, or null. What is no number goes to the server as "?", which it refuses at its key: the
+ * box says that it is empty.
+ * @param {HTMLElement} field
+ * @returns {any}
+ */
+function readNumber(field) {
+  const input = field.querySelector("input");
+  if (input.validity?.badInput) return "?";
+  return input.value === "" ? null : Number(input.value);
 }

@@ -53,6 +53,7 @@ class CreditView {
       const credit = await post(`/api/episodes/${encodeURIComponent(episode)}/credit`, {});
       if (episode === this.episode) this.show(credit);
     } catch (error) {
+      if (episode !== this.episode) return; // another run is shown
       this.result.replaceChildren(el("p.form-general", { role: "alert" }, error.message));
     }
   }

@@ -40,20 +40,22 @@ export function attempt(read) {
 }
 
 /**
- * Do `work` while the button says so and cannot be pressed again.
+ * Do `work` while the button says so and cannot be pressed again. Then it shows what it did, its icon too, unless the work
+ * has drawn it anew.
  * @param {any} node
  * @param {string} word
  * @param {() => any} work
  */
 export async function busy(node, word, work) {
-  const before = node.textContent;
+  const before = [...node.childNodes];
+  const said = document.createTextNode(word);
   node.disabled = true;
-  node.textContent = word;
+  node.replaceChildren(said);
   try {
     return await work();
   } finally {
     node.disabled = false;
-    node.textContent = before;
+    if (node.firstChild === said) node.replaceChildren(...before);
   }
 }
 
@@ -61,8 +63,10 @@ export async function busy(node, word, work) {
 export class Drawer {
   constructor() {
     this.node = el("dialog.page-drawer");
+    let began = false; // on the veil: a drag that only ends there selects text
+    this.node.addEventListener("pointerdown", (event) => (began = this.isVeil(event)));
     this.node.addEventListener("click", (event) => {
-      if (event.target === this.node) this.close();
+      if (began && this.isVeil(event)) this.close();
     });
     this.node.addEventListener("close", () => this.giveFocusBack());
   }
@@ -90,6 +94,16 @@ export class Drawer {
 
   close() {
     this.node.close();
+  }
+
+  /**
+   * Whether this hit what lies around the drawer, and not its own padding.
+   * @param {MouseEvent} event
+   */
+  isVeil({ target, clientX, clientY }) {
+    if (target !== this.node) return false;
+    const { left, right, top, bottom } = this.node.getBoundingClientRect();
+    return clientX < left || clientX > right || clientY < top || clientY > bottom;
   }
 
   /** The page may have been drawn anew meanwhile: the opener is found by its key. */

@@ -93,15 +93,19 @@ export function readable(value) {
 }
 
 /**
- * Copy text and say so on the button.
+ * Copy text and say so on the button, or that it was not copied: over plain http browsers let no page copy.
  * @param {string|(() => string)} text
  * @param {string} label
  */
 export function copyButton(text, label = "Copy") {
   const button = el("button.podium-link", { type: "button" }, label);
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(typeof text === "function" ? text() : text);
-    button.textContent = "Copied";
+    try {
+      await navigator.clipboard.writeText(typeof text === "function" ? text() : text);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Not copied";
+    }
     setTimeout(() => (button.textContent = label), 1200);
   });
   return button;

@@ -53,7 +53,9 @@ export function keyField(page, { label, about = "", value = "", optional = true 
     if (!written) return tell("", "");
     if (!REFERENCE.test(written)) return tell("missing", "Write env:NAME or keyring:NAME.");
     const reply = await page.send({ action: "check_reference", reference: written });
-    if (reply.ok && mine === latest) tell(reply.resolves ? "ok" : "missing", reply.sentence);
+    if (mine !== latest) return null;
+    if (!reply.ok) return tell("missing", plain(reply.problems)); // what was said is about another reference
+    return tell(reply.resolves ? "ok" : "missing", reply.sentence);
   };
   input.addEventListener("input", () => {
     const written = input.value.trim();

@@ -104,6 +104,10 @@ export function makeField(name, rule, value, { id = name, required = false, loos
   if (required) node.classList.add("form-required");
   if (input.type === "checkbox") node.classList.add(`${part}-check`);
   const read = () => {
+    if (input.validity?.badInput) { // its value is "", as if nothing were written
+      say("write a number");
+      throw new Error("write a number");
+    }
     if (!loose && !required && input.type !== "checkbox" && input.value.trim() === "") return undefined;
     try {
       return control.read(input, rule);

@@ -17,10 +17,17 @@ export function shareLine(link, onRevoked, named = false) {
   const until = `until ${new Date(link.expires_at).toLocaleDateString(undefined, { dateStyle: "medium" })}`;
   const about = [until, link.user && `by ${link.user}`].filter(Boolean).join(", ");
   const run = named ? [el("a.podium-link", { href: `/?episode=${encodeURIComponent(link.episode)}` }, link.query), " "] : [];
+  const problem = el("span.form-problem", { role: "alert" });
   const back = button("Take back", () => busy(back, "Taking back …", async () => {
-    await post(`/api/shares/${link.id}/revoke`, {});
-    await onRevoked();
+    problem.textContent = "";
+    try {
+      await post(`/api/shares/${link.id}/revoke`, {});
+      await onRevoked();
+    } catch (error) {
+      problem.textContent = error.message;
+    }
   }), "podium-link");
   back.setAttribute("aria-label", `Take back the link ${about}`);
-  return el("li.page-share", {}, el("span.page-share-text", {}, ...run, el("span", {}, about)), link.mine ? needs(back, "POST /api/shares/{key}/revoke") : "");
+  const text = el("span.page-share-text", {}, ...run, el("span", {}, about), problem);
+  return el("li.page-share", {}, text, link.mine ? needs(back, "POST /api/shares/{key}/revoke") : "");
 }

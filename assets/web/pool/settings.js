@@ -124,6 +124,9 @@ function shareParts(page) {
   const box = el("input", { type: "checkbox" });
   needs(box, "pool/set_read_only");
   box.checked = page.state.read_only;
-  box.addEventListener("change", () => page.act({ action: "set_read_only", on: box.checked }));
+  box.addEventListener("change", async () => {
+    const reply = await page.act({ action: "set_read_only", on: box.checked });
+    if (!reply.ok) box.checked = page.state.read_only;
+  });
   return [el("label.pool-share", {}, box, el("span", {}, "Share read-only: editors run and copy it, only owners change it"))];
 }

@@ -54,6 +54,7 @@ class PublishPage {
     this.drawn = ""; // the publications
     /** @type {import("../types").PreviewDocument & { publication: Record<string, any> } | null} */
     this.preview = null;
+    this.edits = 0; // how often the choices have changed
     this.form = el("section.publish-card.publish-form", { "aria-label": "What to publish" });
     this.files = el("section.publish-card.publish-files", { "aria-label": "Preview" });
     this.list = el("section.publish-card.publish-list", { "aria-label": "Publications" });
@@ -248,6 +249,7 @@ class PublishPage {
 
   /** What was previewed is not what would be published any more. */
   stale() {
+    this.edits += 1;
     if (!this.preview) return;
     this.preview = null;
     this.publishing.disabled = true;
@@ -258,11 +260,13 @@ class PublishPage {
     this.show([]);
     const values = attempt(() => this.read());
     if (!values) return;
+    const { edits } = this;
     const reply = await busy(this.previewing, "Preparing …", () => this.ask({ action: "preview", publication: values }));
     if (!reply.ok) return this.refuse(reply.problems);
-    if (reply.recorded) this.loadRuns();
     this.preview = { ...reply, publication: values };
     this.drawPreview();
+    if (edits !== this.edits) this.stale(); // they changed while it was prepared
+    if (reply.recorded) this.loadRuns();
   }
 
   drawPreview() {
@@ -342,6 +346,7 @@ class PublishPage {
 
   async publish() {
     const reply = await busy(this.publishing, "Starting …", () => this.ask({ action: "publish", publication: this.preview.publication }));
+    this.publishing.disabled = !this.preview; // the choices may have changed meanwhile
     if (!reply.ok) return this.refusePublish(reply.problems);
     remember("publication", reply.key);
     await this.load();

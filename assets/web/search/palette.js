@@ -22,6 +22,7 @@ class Palette {
     this.hits = [];
     this.at = 0;
     this.request = 0;
+    this.found = ""; // what the hits that are shown were found for
     this.input.addEventListener("input", () => this.wait());
     this.input.addEventListener("keydown", (event) => this.onKey(event));
     this.node.addEventListener("click", (event) => event.target === this.node && this.node.close());
@@ -31,7 +32,7 @@ class Palette {
 
   open() {
     if (this.node.open && this.node.isConnected) return;
-    this.input.value = "";
+    this.input.value = this.found = "";
     this.draw([]);
     this.show();
     this.watch.observe(document, { childList: true, subtree: true });
@@ -53,8 +54,10 @@ class Palette {
 
   async find() {
     const request = ++this.request;
-    const reply = await sendCommand("search", { action: "find", text: this.input.value });
+    const text = this.input.value;
+    const reply = await sendCommand("search", { action: "find", text });
     if (request !== this.request) return; // more was typed
+    if (reply.ok) this.found = text;
     this.draw(reply.ok ? reply.hits : [], reply.ok ? "" : plain(reply.problems));
   }
 
@@ -84,9 +87,19 @@ class Palette {
   onKey(event) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) this.mark(this.at + step);
-    else if (event.key === "Enter") /** @type {HTMLElement|undefined} */ (this.list.children[this.at])?.click();
+    else if (event.key === "Enter") this.go();
     else return;
     event.preventDefault();
+  }
+
+  /** Go to the place that is marked; one that was found for fewer letters is not what was typed. */
+  async go() {
+    if (this.input.value !== this.found) {
+      clearTimeout(this.timer);
+      await this.find();
+    }
+    if (!this.node.open || this.input.value !== this.found) return;
+    /** @type {HTMLElement|undefined} */ (this.list.children[this.at])?.click();
   }
 }
 

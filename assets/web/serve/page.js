@@ -21,6 +21,7 @@ export class ServePage {
     this.cards = new Map();
     /** @type {Record<string, HTMLElement>} */
     this.problems = {};
+    this.isLost = false; // the message says that the studio does not answer
     this.message = el("p.serve-said", { role: "status" });
     this.empty = emptyState();
     this.servers = el("section.serve-servers", { "aria-label": "What is served" });
@@ -44,8 +45,10 @@ export class ServePage {
   async load() {
     try {
       this.take(await getDocument("/api/serve"));
+      if (this.isLost) this.say("");
     } catch {
       this.say("The studio does not answer; trying again.", true);
+      this.isLost = true;
     }
   }
 
@@ -237,6 +240,7 @@ export class ServePage {
    * @param {boolean} bad
    */
   say(text, bad = false) {
+    this.isLost = false;
     this.message.textContent = text;
     this.message.classList.toggle("serve-bad", bad);
   }

@@ -28,10 +28,15 @@ class TasksPage {
   constructor(root) {
     /** @type {CandidateRow[]} */
     this.rows = [];
+    /** @type {Map<string, CandidateRow>} those that the view leaves out too, by id: what is typed in them stays */
+    this.known = new Map();
     /** @type {Map<string, string>} why candidates were not accepted, by id */
     this.refused = new Map();
     this.view = "all";
     this.place = 0;
+    this.requests = 0;
+    this.taken = 0; // the request whose candidates are shown
+    this.working = false; // questions are being accepted or struck
     this.toast = new Toast();
     this.pool = select([], "", (name) => this.open(name));
     this.pool.setAttribute("aria-label", "Pool");
@@ -68,18 +73,23 @@ class TasksPage {
   }
 
   /**
-   * Send a command about the pool that is shown, and show what it replies.
+   * Send a command about the pool that is shown, and show what it replies, unless a later reply is shown already.
    * @param {string} action
    * @param {Record<string, any>} fields
    */
   async send(action, fields) {
-    const reply = await sendCommand("tasks", { action, pool: this.pool.value, ...fields });
+    const request = ++this.requests;
+    const reply = await sendCommand("tasks", { action, pool: this.state?.pool || "", ...fields });
     if (!reply.ok) {
+      if (this.state) this.pool.value = this.state.pool; // another one that was chosen is not shown
       this.toast.say(plain(reply.problems), true);
       if (!this.rows.length) this.note.textContent = plain(reply.problems);
       return reply;
     }
-    if (reply.candidates) this.take(reply.candidates);
+    if (reply.candidates && request > this.taken) {
+      this.taken = request;
+      this.take(reply.candidates);
+    }
     return reply;
   }
 
@@ -96,14 +106,9 @@ class TasksPage {
 
   draw() {
     const state = /** @type {import("../types").CandidatesDocument} */ (this.state);
-    const before = new Map(this.rows.map((row) => [row.line.id, row]));
-    const lines = state.rows.filter(VIEWS[this.view][1]);
+    this.known = new Map(state.rows.map((line) => [line.id, this.rowOf(line)]));
     this.drawViews(state.rows);
-    this.rows = lines.map((line) => {
-      const row = before.get(line.id)?.take(line) || new CandidateRow(line, state.splits, () => this.count());
-      row.say(this.refused.get(line.id) || "");
-      return row;
-    });
+    this.rows = state.rows.filter(VIEWS[this.view][1]).map((line) => this.known.get(line.id));
     const groups = new Map();
     for (const row of this.rows) groups.set(row.line.group, [...(groups.get(row.line.group) || []), row]);
     this.list.replaceChildren(...[...groups.values()].map(drawGroup));
@@ -112,6 +117,13 @@ class TasksPage {
     this.bar.hidden = this.keys.hidden = !this.rows.length;
     this.moveTo(Math.min(this.place, Math.max(0, this.rows.length - 1)), false);
     this.count();
+  }
+
+  /** @param {import("../types").CandidateLine} line */
+  rowOf(line) {
+    const row = this.known.get(line.id)?.take(line) || new CandidateRow(line, this.state.splits, () => this.count());
+    row.say(this.refused.get(line.id) || "");
+    return row;
   }
 
   /** @param {import("../types").CandidateLine[]} rows */
@@ -156,9 +168,8 @@ class TasksPage {
   async accept() {
     const rows = this.listChosen();
     if (!rows.length) return;
-    const reply = await busy(this.acceptButton, "Accepting …", () => this.send("accept", { choices: rows.map((row) => row.read()) }));
-    this.count();
-    if (!reply.ok) return;
+    const reply = await this.settle(this.acceptButton, "Accepting …", "accept", { choices: rows.map((row) => row.read()) });
+    if (!reply?.ok) return;
     for (const row of rows) this.refused.delete(row.line.id);
     for (const [id, reason] of Object.entries(reply.refused)) this.refused.set(id, String(reason));
     for (const row of this.rows) row.say(this.refused.get(row.line.id) || "");
@@ -168,9 +179,26 @@ class TasksPage {
   async strike() {
     const ids = this.listChosen().map((row) => row.line.id);
     if (!ids.length) return;
-    const reply = await busy(this.strikeButton, "Striking …", () => this.send("strike", { ids }));
-    this.count();
-    if (reply.ok) this.toast.say(reply.message, false, ["Undo", () => this.send("restore", { struck: reply.struck })]);
+    const reply = await this.settle(this.strikeButton, "Striking …", "strike", { ids });
+    if (reply?.ok) this.toast.say(reply.message, false, ["Undo", () => this.send("restore", { struck: reply.struck })]);
+  }
+
+  /**
+   * Send what becomes of the chosen ones; null while an earlier press is still under way, as a key does not wait.
+   * @param {HTMLElement} node
+   * @param {string} word
+   * @param {string} action
+   * @param {Record<string, any>} fields
+   */
+  async settle(node, word, action, fields) {
+    if (this.working) return null;
+    this.working = true;
+    try {
+      return await busy(node, word, () => this.send(action, fields));
+    } finally {
+      this.working = false;
+      this.count();
+    }
   }
 
   /** @param {string[]} queries */
@@ -199,6 +227,7 @@ class TasksPage {
     };
     if (!work[event.key]) return;
     event.preventDefault();
+    if (event.repeat && "as".includes(event.key)) return; // a key that is held down settles one choice
     work[event.key]();
   }
 

@@ -48,7 +48,8 @@ export class ImproveCard {
   async show(pool) {
     this.pool = pool;
     const reply = await this.page.ask({ action: "improvement", pool });
-    if (reply.ok && pool === this.pool) this.take(reply.improvement);
+    if (pool !== this.pool) return; // another pool was chosen meanwhile
+    if (reply.ok) this.take(reply.improvement);
     else this.root.hidden = true;
   }
 
