@@ -48,14 +48,14 @@ export function attempt(read) {
  */
 export async function busy(node, word, work) {
   const before = [...node.childNodes];
-  const said = document.createTextNode(word);
+  const label = document.createTextNode(word);
   node.disabled = true;
-  node.replaceChildren(said);
+  node.replaceChildren(label);
   try {
     return await work();
   } finally {
     node.disabled = false;
-    if (node.firstChild === said) node.replaceChildren(...before);
+    if (node.firstChild === label) node.replaceChildren(...before);
   }
 }
 

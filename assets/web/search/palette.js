@@ -22,7 +22,7 @@ class Palette {
     this.hits = [];
     this.at = 0;
     this.request = 0;
-    this.found = ""; // what the hits that are shown were found for
+    this.hitsText = ""; // what the hits that are shown were found for
     this.input.addEventListener("input", () => this.wait());
     this.input.addEventListener("keydown", (event) => this.onKey(event));
     this.node.addEventListener("click", (event) => event.target === this.node && this.node.close());
@@ -32,7 +32,7 @@ class Palette {
 
   open() {
     if (this.node.open && this.node.isConnected) return;
-    this.input.value = this.found = "";
+    this.input.value = this.hitsText = "";
     this.draw([]);
     this.show();
     this.watch.observe(document, { childList: true, subtree: true });
@@ -57,7 +57,7 @@ class Palette {
     const text = this.input.value;
     const reply = await sendCommand("search", { action: "find", text });
     if (request !== this.request) return; // more was typed
-    if (reply.ok) this.found = text;
+    if (reply.ok) this.hitsText = text;
     this.draw(reply.ok ? reply.hits : [], reply.ok ? "" : plain(reply.problems));
   }
 
@@ -94,11 +94,11 @@ class Palette {
 
   /** Go to the place that is marked; one that was found for fewer letters is not what was typed. */
   async go() {
-    if (this.input.value !== this.found) {
+    if (this.input.value !== this.hitsText) {
       clearTimeout(this.timer);
       await this.find();
     }
-    if (!this.node.open || this.input.value !== this.found) return;
+    if (!this.node.open || this.input.value !== this.hitsText) return;
     /** @type {HTMLElement|undefined} */ (this.list.children[this.at])?.click();
   }
 }

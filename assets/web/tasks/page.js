@@ -29,13 +29,13 @@ class TasksPage {
     /** @type {CandidateRow[]} */
     this.rows = [];
     /** @type {Map<string, CandidateRow>} those that the view leaves out too, by id: what is typed in them stays */
-    this.known = new Map();
+    this.rowsById = new Map();
     /** @type {Map<string, string>} why candidates were not accepted, by id */
     this.refused = new Map();
     this.view = "all";
     this.place = 0;
     this.requests = 0;
-    this.taken = 0; // the request whose candidates are shown
+    this.shownRequest = 0; // the request whose candidates are shown
     this.working = false; // questions are being accepted or struck
     this.toast = new Toast();
     this.pool = select([], "", (name) => this.open(name));
@@ -86,8 +86,8 @@ class TasksPage {
       if (!this.rows.length) this.note.textContent = plain(reply.problems);
       return reply;
     }
-    if (reply.candidates && request > this.taken) {
-      this.taken = request;
+    if (reply.candidates && request > this.shownRequest) {
+      this.shownRequest = request;
       this.take(reply.candidates);
     }
     return reply;
@@ -106,9 +106,9 @@ class TasksPage {
 
   draw() {
     const state = /** @type {import("../types").CandidatesDocument} */ (this.state);
-    this.known = new Map(state.rows.map((line) => [line.id, this.rowOf(line)]));
+    this.rowsById = new Map(state.rows.map((line) => [line.id, this.rowOf(line)]));
     this.drawViews(state.rows);
-    this.rows = state.rows.filter(VIEWS[this.view][1]).map((line) => this.known.get(line.id));
+    this.rows = state.rows.filter(VIEWS[this.view][1]).map((line) => this.rowsById.get(line.id));
     const groups = new Map();
     for (const row of this.rows) groups.set(row.line.group, [...(groups.get(row.line.group) || []), row]);
     this.list.replaceChildren(...[...groups.values()].map(drawGroup));
@@ -121,7 +121,7 @@ class TasksPage {
 
   /** @param {import("../types").CandidateLine} line */
   rowOf(line) {
-    const row = this.known.get(line.id)?.take(line) || new CandidateRow(line, this.state.splits, () => this.count());
+    const row = this.rowsById.get(line.id)?.take(line) || new CandidateRow(line, this.state.splits, () => this.count());
     row.say(this.refused.get(line.id) || "");
     return row;
   }
