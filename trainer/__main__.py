@@ -74,8 +74,11 @@ def list_families(
     if pool:
         practice.list_own(pool, split, as_json, home)
         return
-    from trainer.cli.terminal_tables import build_families_table, print_rich, sources_table
+    from trainer.cli.terminal_tables import build_families_table, build_sources_document, print_rich, sources_table
 
+    if as_json:
+        typer.echo(json.dumps(build_sources_document(), indent=1, ensure_ascii=False))
+        return
     if SUITES:
         print_rich(build_families_table())
     print_rich(sources_table())
@@ -192,8 +195,12 @@ def evaluate(
         raise UnknownTask("say what to evaluate: --orchestrator NAME, or a RECIPE with an evaluate stage")
     choose_home(home)  # a pool's own tasks lie in the data folder
     chosen = load_source_tasks(source, family, level, split, tasks, seed)
-    if not chosen:
+    if chosen is None:
         chosen = load_family_tasks(family or "", level, split, tasks)
+    if not chosen:
+        raise UnknownTask(
+            "there is no task like this: change --level or --split, or install what the source comes with"
+        )
     options = TurnOptions(without=tuple(without or ()), finalizer=finalizer or None)
     named = add_options(orchestrator, options)
     measured = EvaluationOptions(named, pool, condition, concurrency, samples, seed, binding)

@@ -12,7 +12,7 @@ from orchestrator.errors import OrchestratorError
 from pool_registry.atomic_write import write_atomically
 from pool_registry.errors import writing_to
 from pool_registry.storage.data_folder import choose_home
-from studio.cli.options import HomeOption, open_prepared_store
+from studio.cli.options import MAX_VERSION, HomeOption, open_prepared_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -51,7 +51,7 @@ def checkpoint(
 @commands.command()
 def pool(
     name: Annotated[str, typer.Argument(help="The pool's name.")],
-    version: Annotated[int | None, typer.Option(help="Empty: the current one.")] = None,
+    version: Annotated[int | None, typer.Option(help="Empty: the current one.", min=1, max=MAX_VERSION)] = None,
     out: OutOption = None,
     home: HomeOption = None,
 ) -> None:

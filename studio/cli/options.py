@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from orchestrator.traces.store import Store
 
 __all__ = [
+    "MAX_VERSION",
     "FinalizerOption",
     "HomeOption",
     "JsonOption",
@@ -25,6 +26,7 @@ __all__ = [
     "open_prepared_store",
 ]
 
+MAX_VERSION = 2**31 - 1  # of a pool: more fits no column of a database
 FinalizerOption = Annotated[
     bool,
     typer.Option(help="Have the plan's answer put into words, by the pool's finalizer where it names one."),

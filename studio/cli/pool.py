@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pool_registry.errors import InvalidPool, PoolNotFound
-from studio.cli.options import HomeOption, JsonOption, open_prepared_store
+from studio.cli.options import MAX_VERSION, HomeOption, JsonOption, open_prepared_store
 from studio.cli.sources import (
     ALLOW_FORMS,
     PASTE_HELP,
@@ -85,7 +85,7 @@ def list_pools(as_json: JsonOption = False, home: HomeOption = None) -> None:
 @commands.command("show")
 def show_pool(
     pool: Name,
-    version: Annotated[int | None, typer.Option(help="Default: the current one.", min=1)] = None,
+    version: Annotated[int | None, typer.Option(help="Default: the current one.", min=1, max=MAX_VERSION)] = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:

@@ -36,6 +36,9 @@ def who(
     log = asyncio.run(read_log(pool, home, remove))
     if log is None:
         removed = remove_own_predictor(pool)
+        if as_json:
+            typer.echo(json.dumps({"removed": removed}))
+            return
         typer.echo(f"{'removed: ' if removed else 'there was none: '}the predictor that ships chooses on {pool}")
         return
     figures = train_own(pool, log, minutes, seed, tell)

@@ -80,10 +80,13 @@ def make(
         names = tuple(name.strip() for name in answerers.split(",") if name.strip())
         panel = PanelOptions(author, names, judge, agree, max_cost)
         options = PracticeOptions(count, max_steps, seed, frozenset(allow or ()), words, tries, checker, panel=panel)
+        if out is not None:
+            _check_task_file(out)
         file = out or find_practice_file(pool)
         estimate = asyncio.run(estimate_questions(store, pool, options, file))
         if estimate is not None or dry_run:
-            typer.echo(estimate.describe() if estimate else "No agent writes questions.", err=not dry_run)
+            words = estimate.describe() if estimate else "No agent writes questions."
+            typer.echo(json.dumps({"estimate": words}) if dry_run and as_json else words, err=not dry_run)
         if dry_run:
             return
         making = make_with_progress(store, pool, options, file)
@@ -102,6 +105,17 @@ def make(
 
 PoolOption = Annotated[str, typer.Option(help="Name of the pool.")]
 Query = Annotated[str, typer.Argument(help="The task's query.")]
+
+
+def _check_task_file(file: Path) -> None:
+    """Raise UnusableTasks where a file would be taken for tasks that it does not hold, and be written anew."""
+    from trainer.errors import UnusableTasks
+    from trainer.tasks.practice.task_book import TaskBook
+
+    if file.is_dir() or not file.name:
+        raise UnusableTasks(f"--out names a file, such as tasks.jsonl; {file} is a folder")
+    if file.is_file() and file.stat().st_size and not any(row.task for row in TaskBook(file).read()):
+        raise UnusableTasks(f"{file} holds no tasks: name a new file, or one that this command wrote")
 
 
 def list_own(pool: str, split: str, as_json: bool, home: str | None) -> None:

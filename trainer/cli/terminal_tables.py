@@ -71,6 +71,19 @@ def sources_table() -> Table:
     return table
 
 
+def build_sources_document() -> dict[str, list[dict[str, JsonValue]]]:
+    """Families and other sources of tasks, as `tasks list --json` prints them."""
+    families: list[dict[str, JsonValue]] = [
+        {"name": name, "levels": list(suite.levels), "workers": list(suite.workers), "description": suite.description}
+        for name, suite in SUITES.items()
+    ]
+    sources: list[dict[str, JsonValue]] = [
+        {"source": f"{name}{provider.argument}", "package": PROVIDERS.package_of(name), "description": provider.summary}
+        for name, provider in PROVIDERS.items()
+    ]
+    return {"families": families, "sources": sources}
+
+
 def build_task_document(task: Task) -> dict[str, JsonValue]:
     """Build the JSON document of a task; `plan` is what a trained model should write, None without a reference plan."""
     ref = task.ref

@@ -10,7 +10,7 @@ import typer
 
 from orchestrator.orchestrator_name import TurnOptions, add_options
 from pool_registry.errors import PoolError
-from studio.cli.options import FinalizerOption, HomeOption, JsonOption, name_self, open_prepared_store
+from studio.cli.options import MAX_VERSION, FinalizerOption, HomeOption, JsonOption, name_self, open_prepared_store
 from studio.cli.serving.options import DeadlineOption, FollowUpsOption, ModeOption, RecordOption, RequestCostOption
 from trainer.cli.options import WithoutOption
 from trainer.cli.table_help import POLICY_NAMES
@@ -190,7 +190,7 @@ def _parse_pool(text: str) -> tuple[str, int | None]:
     name, separator, version = text.rpartition("@")
     if not separator:
         return text, None
-    if not (version.isascii() and version.isdigit()):
+    if not (version.isascii() and version.isdigit() and 1 <= int(version[:20]) <= MAX_VERSION):
         raise PoolError(f"{text!r} names no version; write NAME@VERSION, such as starter@3")
     return name, int(version)
 

@@ -66,6 +66,7 @@ def test_what_a_deployment_needs_is_not_deleted(podium):
     ("words", "sentence"),
     [
         (["deploy", "help", "--pool", "starter@x"], "NAME@VERSION"),
+        (["deploy", "help", "--pool", "starter@99999999999999999999"], "NAME@VERSION"),
         (["deploy", "new", "--pool", "starter@99", "--orchestrator", "direct"], "no version 99"),
         (["deploy", "new", "--pool", "starter", "--orchestrator", "nobody"], "no orchestrator 'nobody'"),
         (["deploy", "new", "--pool", "starter", "--orchestrator", "direct", "--deadline", "-1"], "above 0"),

@@ -97,6 +97,9 @@ def test_the_command_shows_a_task_for_people_and_for_programs():
     document = json.loads(trainer("tasks", "show", "--family", "forge", "--json").stdout)
     assert document["query"] == find_task("forge", 1, "test", 0).query and document["plan"]["steps"]
     assert all(family in trainer("tasks", "list").stdout for family in ("ledger", "atlas", "forge"))
+    listed = json.loads(trainer("tasks", "list", "--json").stdout)
+    assert "ledger" in {row["name"] for row in listed["families"]}
+    assert "reasoning_gym:FAMILY" in {row["source"] for row in listed["sources"]}
 
 
 def test_the_command_evaluates_and_prints_the_figures(tmp_path):
