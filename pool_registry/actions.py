@@ -165,7 +165,7 @@ def as_json_value(value: object) -> JsonValue:
 
 def clean_text(text: str) -> str:
     """Replace NUL and lone surrogates, which databases, JSON and browsers refuse, with U+FFFD."""
-    with suppress(UnicodeEncodeError):  # encoding takes a hundredth of the pattern's time, and megabytes hold nobody up
+    with suppress(UnicodeEncodeError):  # many times as fast as the pattern: megabytes hold nobody up
         text.encode()
         if "\0" not in text:
             return text

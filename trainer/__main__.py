@@ -214,10 +214,12 @@ def evaluate(
 def _refuse_options_beside_recipe(context: typer.Context) -> None:
     """Raise InvalidRecipe where a command line names what its RECIPE says: else another thing than was meant would be
     measured, and paid."""
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    names = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
-    if beside := [name for name in names if name not in ("recipe", "without", "where", "home")]:
-        raise InvalidRecipe([(name, "a RECIPE says this itself: change its evaluate section") for name in beside])
+    allowed = {"recipe", "without", "where", "home"}
+    options = [option for option in context.command.params if option.name and option.name not in allowed]
+    sources = [(option.opts[0], context.get_parameter_source(option.name or "")) for option in options]
+    if beside := [name for name, source in sources if source and source.name == "COMMANDLINE"]:
+        sentence = "a RECIPE is evaluated as its own section `evaluate` says: change that, and leave this option out"
+        raise InvalidRecipe([(name, sentence) for name in beside])
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ class CatalogSource:
         for place in count_up():
             if len(tasks) >= count:
                 return tasks[:count]
-            tasks += _Group(split, (seed * 1_000_003 + place) % 2**38, chosen, self.worded).write_tasks()
+            tasks += _Group(self.name, split, (seed * 1_000_003 + place) % 2**38, chosen, self.worded).write_tasks()
         raise AssertionError("count_up never ends")
 
 
@@ -105,10 +105,10 @@ class _Draft:
 
 
 class _Group:
-    """Tasks that share a pool. Everything follows from the split, the number and the levels."""
+    """Tasks that share a pool. Everything follows from the source, the split, the number and the levels."""
 
-    def __init__(self, split: str, number: int, levels: tuple[int, ...], worded: bool) -> None:
-        self._split, self._number, self._levels = split, number, levels
+    def __init__(self, family: str, split: str, number: int, levels: tuple[int, ...], worded: bool) -> None:
+        self._family, self._split, self._number, self._levels = family, split, number, levels
         self._random = random = make_random(f"{FAMILY}/{VERSION}/{split}/{number}/{levels}")
         self._seed = random.randrange(2**30)
         fields = random.sample(list_fields(split), random.randint(*FIELDS))
@@ -144,7 +144,7 @@ class _Group:
             kinds = KINDS[level]
             kind = self._random.choices(list(kinds), list(kinds.values()))[0]
             draft = self._drafts[kind](level)
-        ref = TaskRef(FAMILY, level, self._split, self._number * GROUP + place, VERSION)
+        ref = TaskRef(self._family, level, self._split, self._number * GROUP + place, VERSION)
         return Task(ref, draft.query, draft.verifier, Turn(draft.steps, draft.answer), pool)
 
     def _draft_refusal(self) -> _Draft:

@@ -14,6 +14,7 @@ from podium_lessons.catalog.source import open_catalog
 from podium_lessons.catalog.values import TEXT_RULES
 from tests.lessons.plans import answer_by
 from trainer.errors import UnknownTask
+from trainer.tasks.registry import open_source
 from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
 
@@ -126,6 +127,11 @@ def test_tasks_of_one_call_are_a_source_of_their_own():
     tasks = open_catalog("single").tasks("train", 60, levels=(2, 3))
     assert {task.ref.level for task in tasks} == {1}
     assert all(len(task.oracle_turn.steps) <= 1 for task in tasks)
+
+
+def test_tasks_of_a_mixed_source_can_be_told_apart():
+    tasks = open_source("catalog + catalog:single + catalog:worded").tasks("test", 120)
+    assert len({task.ref for task in tasks}) == len(tasks)
 
 
 def test_an_unknown_argument_is_refused():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from unittest.mock import Mock
 
 import keyring
 import pytest
 from typer.testing import CliRunner
 
-from pool_registry.errors import InvalidPool, SecretNotFound
+from pool_registry.errors import InvalidPool, PoolError, SecretNotFound
 from studio.__main__ import app
 from tests.orchestrator.support.endpoint import Endpoint, endpoint
 from tests.trainer.support.shop import build_shop
@@ -231,3 +232,22 @@ def test_a_judge_is_measured_against_verdicts_of_a_file(podium, tmp_path, monkey
     assert (document["agreeing"], document["verdicts"]) == (18, 20)
     with pytest.raises(Exception, match="has no worker 'nobody'"):
         podium("judge", "nobody", "--pool", "mine", "--verdicts", str(tmp_path / "verdicts.jsonl"))
+
+
+@pytest.mark.parametrize("deep", ["[" * 100_000, '{"a":' * 100_000])
+def test_json_that_is_nested_beyond_reason_is_refused_in_a_sentence(podium, tmp_path, deep):
+    (tmp_path / "deep.json").write_text(deep)
+    with pytest.raises(PoolError):
+        podium("import", str(tmp_path / "deep.json"))
+    podium("new", "mine")
+    podium("add", "mine", "calc", "--kind", "calculator", "--description", "Calculates.")
+    with pytest.raises(InvalidPool, match="--arguments is not JSON"):
+        podium("test", "mine", "calc", "--arguments", deep)
+
+
+def test_what_is_piped_in_and_is_no_text_is_refused_in_a_sentence(podium, monkeypatch):
+    podium("new", "mine")
+    piped = Mock(read=Mock(side_effect=UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")))
+    monkeypatch.setattr("studio.cli.sources.sys", Mock(stdin=piped))
+    with pytest.raises(InvalidPool, match="not UTF-8 text"):
+        podium("add", "mine", "--paste", "-")

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from itertools import count
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -273,6 +274,15 @@ def test_jsonl_gives_back_what_was_written(rows):
     file = find_home().root / "rows.jsonl"
     save_demonstrations(file, rows)
     assert load_demonstrations(file) == rows
+
+
+def test_a_write_that_fails_leaves_the_file_that_was_there(tmp_path, monkeypatch):
+    rows = [conversation(("user", "q"), ("assistant", "a"))]
+    save_demonstrations(tmp_path / "rows.jsonl", rows)
+    monkeypatch.setattr("pathlib.Path.replace", Mock(side_effect=OSError("no space left on device")))
+    with pytest.raises(OSError, match="no space"):
+        save_demonstrations(tmp_path / "rows.jsonl", rows * 50)
+    assert load_demonstrations(tmp_path / "rows.jsonl") == rows
 
 
 def test_a_data_set_gives_back_what_was_written(tmp_path):

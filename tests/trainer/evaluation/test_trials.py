@@ -117,7 +117,8 @@ def test_the_command_evaluates_and_prints_the_figures(tmp_path):
         (("tasks", "show", "--family", "nope"), "no family 'nope'"),
         (("evaluate", "--orchestrator", "nope", "--family", "forge", "--tasks", "1"), "nope"),
         (("evaluate", "--orchestrator", "oracle", "--family", "forge", "--pool", "nope"), "nope"),
-        (("evaluate", "evaluate-baselines", "--pool", "mine"), "pool: a RECIPE says this itself"),
+        (("evaluate", "evaluate-baselines", "--pool", "mine"), "--pool: a RECIPE is evaluated as its own section"),
+        (("evaluate", "evaluate-baselines", "--json"), "--json: a RECIPE is evaluated as its own section"),
         (("tasks", "list", "--pool", "starter", "--split", "tets"), "no split 'tets'"),
     ],
 )
